@@ -1,0 +1,33 @@
+// Types that every kernel contract shares: element types, the batch descriptor and the visitor that names Config fields.
+//
+// A kernel header holds two structs. `Config` is what the compiler fixes: every field is four bytes wide (int32_t, float
+// or DType, or an array of int32_t), so that a specialised copy is a plain constant. `Args` is what Bind fixes: only
+// eight-byte pointers, in the order of the op's operands, then its results, then its workspace.
+#pragma once
+#include <cstdint>
+
+namespace k31::kernels {
+
+enum class DType : int32_t { f32 = 0, bf16 = 1, u8 = 2, i32 = 3 };
+
+// One run of consecutive tokens of one sequence inside an entry. All fields are filled by the engine at Run.
+struct Segment {
+  int32_t row_begin; // first row of the entry that belongs to the segment
+  int32_t length;    // rows, at least 1
+  int32_t start;     // position in the sequence of the first row
+  int32_t slot_in;   // state slot read before the first row; -1: the state is zero
+  int32_t slot_out;  // state slot written after the last row
+  int32_t reserved;
+};
+
+// Expansion of an `!attn.batch` operand: four consecutive pointers of an Args struct.
+struct Batch {
+  const int32_t *counts;      // [4]: live rows, live segments, live logit rows, reserved
+  const Segment *segments;    // [S]
+  const int32_t *row_segment; // [T]: segment of a row; rows past the live ones hold -1
+  const int32_t *block_table; // [S, blocks]: physical block of each 256 positions of a segment's sequence
+};
+
+constexpr int32_t kBlockTokens = 256; // positions of one cache block
+
+} // namespace k31::kernels

@@ -1,0 +1,33 @@
+// Rows grouped by expert: the layout invariant of the moe dialect. Experts in [first, first + experts) are held here.
+// offsets[e] .. offsets[e + 1] are the rows of local expert e; inside an expert rows keep the order of the tokens.
+// slot[t, i] is the row of choice i of token t, -1 when its expert lives elsewhere. Runs as one task: it is a prefix sum.
+#pragma once
+#include "codegen/kernels/common/types.h"
+
+namespace k31::kernels::permute {
+
+struct Config {
+  int32_t rows = 0; // T, capacity
+  int32_t cols = 0; // values of a row
+  int32_t top_k = 0;
+  int32_t first = 0;
+  int32_t experts = 0; // local experts
+  int32_t ld_x = 0;
+  DType type = DType::bf16;
+
+  template <class F> static void fields(F &&f) {
+    f("rows", &Config::rows), f("cols", &Config::cols), f("top_k", &Config::top_k), f("first", &Config::first),
+        f("experts", &Config::experts), f("ld_x", &Config::ld_x), f("type", &Config::type);
+  }
+};
+
+struct Args {
+  const void *x;       // [T, cols]
+  const int32_t *ids;  // [T, top_k]
+  const int32_t *live; // [1] live rows
+  void *out;           // [T * top_k, cols]
+  int32_t *offsets;    // [experts + 1]
+  int32_t *slot;       // [T, top_k]
+};
+
+} // namespace k31::kernels::permute

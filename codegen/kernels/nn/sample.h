@@ -1,0 +1,38 @@
+// One token id a logit row: greedy, or temperature and top-p with a counter-based random number.
+//
+// Greedy (temperature 0) takes the lowest id among equal maxima. Otherwise the smallest set of most likely ids whose
+// probability reaches top_p is kept (ties: lower id first) and one is drawn. The draw depends on (seed, counter) alone, so a
+// sequence gives the same text alone and in a batch. A row with a non-finite logit gives id -1.
+#pragma once
+#include "codegen/kernels/common/types.h"
+
+namespace k31::kernels::sample {
+
+struct Config {
+  int32_t rows = 0; // L, capacity
+  int32_t vocab = 0;
+  int32_t masked = 0; // 1: a mask and a bias operand are present
+  int32_t ld_logits = 0;
+
+  template <class F> static void fields(F &&f) {
+    f("rows", &Config::rows), f("vocab", &Config::vocab), f("masked", &Config::masked), f("ld_logits", &Config::ld_logits);
+  }
+};
+
+// How one row is sampled; filled by the engine at Run.
+struct Params {
+  float temperature; // 0: greedy
+  float top_p;       // (0, 1]
+  uint64_t seed;
+  uint64_t counter; // tokens drawn before in this sequence
+};
+
+struct Args {
+  const float *logits;  // [L, vocab]
+  const Params *params; // [L]
+  const int32_t *live;  // [1] live logit rows
+  int32_t *out;         // [L]
+  void *workspace;      // [tasks, vocab] pairs of (float, int32)
+};
+
+} // namespace k31::kernels::sample
