@@ -1,0 +1,61 @@
+// Load -> Bind -> Run: the public interface of the runtime.
+//
+//   Load  maps and verifies a plan. No device, no weights.
+//   Bind  allocates the arenas, loads the code, streams the weights, packs the argument blocks.
+//   Run   copies the inputs, executes one entry, copies the outputs. It allocates nothing.
+#pragma once
+#include "runtime/base/result.h"
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace k31 {
+
+namespace plan {
+struct Plan;
+struct Entry;
+} // namespace plan
+
+struct BindOptions {
+  std::string weights;              // folder of the checkpoint
+  int threads = 0;                  // host workers; 0: all cores
+  bool poison = false;              // fill every arena but the weights with NaN bytes first (tests)
+  std::function<void(uint64_t done, uint64_t total)> progress; // bytes of weights
+};
+
+// Named bytes of one run. An input may be shorter than its binding: only what is live is copied.
+struct NamedInput {
+  const char *name;
+  std::span<const std::byte> bytes;
+};
+struct NamedOutput {
+  const char *name;
+  std::span<std::byte> bytes;
+};
+
+class Session {
+public:
+  static Result<std::unique_ptr<Session>> load(const std::string &plan_path);
+  ~Session();
+
+  const plan::Plan &plan() const; // the FlatBuffer, verified
+
+  Result<void> bind(const BindOptions &options);
+
+  // Runs entry number `entry` of the plan. Bound sessions only.
+  Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
+
+  // Direct access to the memory of an arena (tests, state save and restore); empty before bind.
+  std::span<std::byte> arena(uint32_t index);
+
+private:
+  Session();
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace k31
