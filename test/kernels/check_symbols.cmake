@@ -1,0 +1,22 @@
+# Compiles one host kernel as for a plan and refuses undefined symbols other than memory functions and the fused regions.
+execute_process(COMMAND ${COMPILER} -std=c++20 -O3 -march=x86-64-v4 -mprefer-vector-width=512 -ffreestanding -fno-exceptions
+                        -fno-rtti -Wno-pass-failed -Wno-psabi -I${ROOT} -c ${SOURCE} -o ${OUTPUT}
+                RESULT_VARIABLE status ERROR_VARIABLE errors)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "cannot compile ${SOURCE}:\n${errors}")
+endif()
+find_program(NM NAMES llvm-nm-22 llvm-nm nm REQUIRED)
+execute_process(COMMAND ${NM} --undefined-only --format=just-symbols ${OUTPUT} OUTPUT_VARIABLE undefined)
+string(REGEX MATCHALL "[^\n]+" symbols "${undefined}")
+foreach(symbol IN LISTS symbols)
+  if(NOT symbol MATCHES "^(memcpy|memset|memmove|k31_config|k31_region_[0-4]|k31_vector_bytes)$")
+    list(APPEND refused ${symbol})
+  endif()
+endforeach()
+if(refused)
+  message(FATAL_ERROR "${SOURCE} needs ${refused}; a host kernel may only need memcpy, memset, memmove, k31_config and k31_region_*")
+endif()
+execute_process(COMMAND ${NM} --defined-only --format=just-symbols ${OUTPUT} OUTPUT_VARIABLE defined)
+if(NOT defined MATCHES "(^|\n)k31_entry\n")
+  message(FATAL_ERROR "${SOURCE} defines no k31_entry")
+endif()
