@@ -1,0 +1,135 @@
+#include "runtime/base/file.h"
+#include "runtime/base/cat.h"
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace k31 {
+
+tl::unexpected<Error> system_error(const std::string &what, int error_number) {
+  const Code code = error_number == ENOENT ? Code::not_found : error_number == ENOMEM ? Code::out_of_memory : Code::io;
+  return fail(code, what + ": " + std::generic_category().message(error_number));
+}
+
+Result<File> File::open(const std::string &path) {
+  File file;
+  file.path_ = path;
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file.fd < 0)
+    return system_error("cannot open " + quoted(path, 4096), errno);
+  struct stat status;
+  if (fstat(file.fd, &status) != 0)
+    return system_error("cannot read the size of " + quoted(path, 4096), errno);
+  if (!S_ISREG(status.st_mode))
+    return fail(Code::invalid_input, quoted(path, 4096) + " is not a regular file; name a file");
+  file.bytes = static_cast<uint64_t>(status.st_size);
+  return file;
+}
+
+File::~File() {
+  if (fd >= 0)
+    ::close(fd);
+}
+
+Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    // Linux moves at most 2^31 - 4096 bytes in one call.
+    const size_t want = std::min<size_t>(out.size(), size_t(1) << 30);
+    const ssize_t got = ::pread(fd, out.data(), want, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return system_error("cannot read " + quoted(path_, 4096), errno);
+    if (got == 0)
+      return fail(Code::invalid_input, cat(quoted(path_, 4096), " ends at byte ", offset, ", but ", out.size(),
+                                           " more bytes were expected; the file is cut short, fetch it again"));
+    out = out.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return {};
+}
+
+Result<MappedFile> MappedFile::open(const std::string &path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return system_error("cannot open " + quoted(path, 4096), errno);
+  struct stat status;
+  void *at = MAP_FAILED;
+  int error = 0;
+  if (fstat(fd, &status) != 0)
+    error = errno;
+  else if (!S_ISREG(status.st_mode))
+    error = EINVAL;
+  else if (status.st_size > 0) {
+    at = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+    error = at == MAP_FAILED ? errno : 0;
+  }
+  ::close(fd);
+  if (error != 0)
+    return system_error("cannot map " + quoted(path, 4096), error);
+  MappedFile file;
+  if (at != MAP_FAILED)
+    file.view = {static_cast<const std::byte *>(at), static_cast<size_t>(status.st_size)};
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (!view.empty())
+    munmap(const_cast<std::byte *>(view.data()), view.size());
+}
+
+Result<std::string> read_text(const std::string &path, uint64_t limit) {
+  K31_ASSIGN(const File file, File::open(path));
+  if (file.size() > limit)
+    return fail(Code::invalid_input, cat(quoted(path, 4096), " has ", file.size(), " bytes; at most ", limit, " were expected"));
+  std::string text(file.size(), '\0');
+  K31_TRY(file.read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+namespace {
+
+Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::string &path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return system_error("cannot write " + quoted(path, 4096), errno);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+  return {};
+}
+
+} // namespace
+
+Result<void> write_file(const std::string &path, std::span<const std::span<const std::byte>> parts) {
+  static std::atomic<unsigned> serial{0};
+  const std::string temporary = cat(path, ".tmp.", getpid(), ".", serial++);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return system_error("cannot create " + quoted(temporary, 4096), errno);
+  Result<void> result;
+  for (std::span<const std::byte> part : parts)
+    if (result)
+      result = write_all(fd, part, temporary);
+  if (::close(fd) != 0 && result)
+    result = system_error("cannot write " + quoted(temporary, 4096), errno);
+  if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
+    result = system_error("cannot rename " + quoted(temporary, 4096) + " to " + quoted(path, 4096), errno);
+  if (!result)
+    ::unlink(temporary.c_str());
+  return result;
+}
+
+Result<void> write_file(const std::string &path, std::string_view text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return write_file(path, std::span(&part, 1));
+}
+
+} // namespace k31

@@ -1,0 +1,56 @@
+#include "runtime/base/plan_trailer.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include <cstring>
+
+namespace k31 {
+
+static constexpr char kEndMark[8] = {'K', '3', '1', 'P', 'E', 'N', 'D', '\0'};
+
+std::array<std::byte, kPlanTrailerBytes> plan_trailer(std::span<const std::byte> flatbuffer) {
+  std::array<std::byte, kPlanTrailerBytes> trailer;
+  for (unsigned i = 0; i < 8; ++i)
+    trailer[i] = static_cast<std::byte>(static_cast<uint64_t>(flatbuffer.size()) >> (8 * i));
+  const Digest digest = hash128(flatbuffer);
+  memcpy(trailer.data() + 8, digest.data(), digest.size());
+  memcpy(trailer.data() + 24, kEndMark, sizeof(kEndMark));
+  return trailer;
+}
+
+std::string seal(std::span<const std::byte> flatbuffer) {
+  const auto trailer = plan_trailer(flatbuffer);
+  std::string file(reinterpret_cast<const char *>(flatbuffer.data()), flatbuffer.size());
+  return file.append(reinterpret_cast<const char *>(trailer.data()), trailer.size());
+}
+
+Result<std::span<const std::byte>> unseal(std::span<const std::byte> file) {
+  if (file.size() < kPlanTrailerBytes)
+    return fail(Code::invalid_input,
+                cat("the file has ", file.size(), " bytes, a plan has at least ", kPlanTrailerBytes, "; compile the plan again"));
+  const std::span<const std::byte> flatbuffer = file.first(file.size() - kPlanTrailerBytes);
+  const std::byte *trailer = file.data() + flatbuffer.size();
+  if (memcmp(trailer + 24, kEndMark, sizeof(kEndMark)) != 0)
+    return fail(Code::invalid_input, "the end mark K31PEND is missing: not a plan, or cut short; copy or compile the plan again");
+  uint64_t length = 0;
+  for (unsigned i = 0; i < 8; ++i)
+    length |= static_cast<uint64_t>(trailer[i]) << (8 * i);
+  if (length != flatbuffer.size())
+    return fail(Code::invalid_input, cat("the trailer names ", length, " bytes of plan, the file holds ", flatbuffer.size(),
+                                         "; the file is damaged, copy or compile the plan again"));
+  const Digest found = hash128(flatbuffer);
+  Digest expected;
+  memcpy(expected.data(), trailer + 8, expected.size());
+  if (found != expected)
+    return fail(Code::invalid_input, cat("the plan's bytes hash to ", hex(found), ", its trailer says ", hex(expected),
+                                         "; the file is damaged, copy or compile the plan again"));
+  return flatbuffer;
+}
+
+Result<void> write_plan(const std::string &path, std::span<const std::byte> flatbuffer) {
+  const auto trailer = plan_trailer(flatbuffer);
+  const std::span<const std::byte> parts[] = {flatbuffer, trailer};
+  return write_file(path, parts);
+}
+
+} // namespace k31
