@@ -18,6 +18,14 @@ typedef uint16_t u16x16 __attribute__((ext_vector_type(16)));
 typedef uint8_t u8x16 __attribute__((ext_vector_type(16)));
 
 #define K31_INLINE __attribute__((always_inline)) static inline
+// Before a loop over Config fields or over a register tile: unrolled once its trip count is constant.
+#define K31_UNROLL _Pragma("clang loop unroll(full)")
+
+// Bytes of the target's vector registers. Specialisation may set it to 32 (16 registers of AVX2) before it makes it a constant;
+// a register tile that fits 32 registers of 64 bytes would spill there. Not const here: the front end would fold it.
+extern "C" {
+__attribute__((weak)) int32_t k31_vector_bytes = 64;
+}
 
 K31_INLINE int64_t bytes_of(DType t) { return t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
 
@@ -120,11 +128,65 @@ K31_INLINE f32x16 exp16(f32x16 x) {
 }
 K31_INLINE float exp1(float x) { return exp16(splat(x))[0]; }
 
+// ln x for a normal positive x, about 1 ulp: x = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 atanh((m - 1) / (m + 1)).
+K31_INLINE float log1(float x) {
+  int32_t u;
+  memcpy(&u, &x, 4);
+  int32_t e = (u - 0x3f3504f3) >> 23;
+  u -= e * (1 << 23);
+  float m;
+  memcpy(&m, &u, 4);
+  float s = (m - 1) / (m + 1), z = s * s;
+  float tail = z * (1.0f / 3 + z * (1.0f / 5 + z * (1.0f / 7 + z * (1.0f / 9))));
+  return e * 0.693359375f + (2 * s + (2 * s * tail - e * 2.12194440e-4f));
+}
+
+// ---- 16 vectors at once
+// Lane n of the result is the sum of the lanes of v[n]. Shuffles stay inside 128 bits as long as they can.
+K31_INLINE f32x16 sums16(const f32x16 *v) {
+  f32x16 w[8], x[4], y[2];
+  for (int i = 0; i < 8; ++i) {
+    f32x16 a = v[2 * i], b = v[2 * i + 1];
+    w[i] = __builtin_shufflevector(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
+           __builtin_shufflevector(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
+  }
+  for (int i = 0; i < 4; ++i) {
+    f32x16 a = w[2 * i], b = w[2 * i + 1];
+    x[i] = __builtin_shufflevector(a, b, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
+           __builtin_shufflevector(a, b, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
+  }
+  for (int i = 0; i < 2; ++i) {
+    f32x16 a = x[2 * i], b = x[2 * i + 1];
+    y[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  }
+  return __builtin_shufflevector(y[0], y[1], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+         __builtin_shufflevector(y[0], y[1], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+// v[i][j] <-> v[j][i]: four rounds of a perfect shuffle.
+K31_INLINE void transpose16(f32x16 *v) {
+  for (int round = 0; round < 4; ++round) {
+    f32x16 w[16];
+    for (int i = 0; i < 8; ++i) {
+      w[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      w[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    for (int i = 0; i < 16; ++i)
+      v[i] = w[i];
+  }
+}
+
+K31_INLINE const void *element(const void *p, DType t, int64_t i) { return (const char *)p + i * bytes_of(t); }
+K31_INLINE void *element(void *p, DType t, int64_t i) { return (char *)p + i * bytes_of(t); }
+
 // ---- the share of task `task` of `tasks` in n units: [begin, end)
 struct Range {
   int64_t begin, end;
 };
 K31_INLINE Range share(int64_t n, uint32_t task, uint32_t tasks) { return {n * task / tasks, n * (task + 1) / tasks}; }
+
+// Position in its sequence of a row of the segment.
+K31_INLINE int64_t position_of(const Segment &s, int64_t row) { return (int64_t)s.start + (row - s.row_begin); }
 
 // Row of a paged cache: `pages` is [blocks of the pool, 256, width], `table` the segment's row of the block table.
 K31_INLINE int64_t cache_row(const int32_t *table, int64_t position) {

@@ -1,0 +1,94 @@
+// Register tiles of dot products: R rows of x with C rows of W along K, fp32 sums, 16 lanes an accumulator.
+//
+// Both operands are read along K, so weights stay in the checkpoint's layout and each W element is read once for R rows. bf16
+// with bf16 is widened in pairs: 32 packed values give an even and an odd vector with one shift and one mask, half the work of
+// widening lane by lane; a dot product does not mind the order.
+#pragma once
+#include "codegen/kernels/common/host.h"
+
+namespace k31::kernels {
+
+// Rows of x in one tile: 6 x 4 accumulators fit 32 registers of 16 lanes.
+constexpr int kMaxTileRows = 6;
+// AVX2 has half of that in registers half as wide: one row of accumulators and little else.
+K31_INLINE int most_tile_rows() { return k31_vector_bytes >= 64 ? kMaxTileRows : 2; }
+
+// The lane sums of four accumulators.
+typedef float f32x4 __attribute__((ext_vector_type(4)));
+K31_INLINE f32x4 lane_sums(f32x16 a, f32x16 b, f32x16 c, f32x16 d) {
+  typedef float f32x8 __attribute__((ext_vector_type(8)));
+  f32x8 ha = a.lo + a.hi, hb = b.lo + b.hi, hc = c.lo + c.hi, hd = d.lo + d.hi;
+  f32x4 qa = ha.lo + ha.hi, qb = hb.lo + hb.hi, qc = hc.lo + hc.hi, qd = hd.lo + hd.hi;
+  f32x4 ab = __builtin_shufflevector(qa, qb, 0, 4, 1, 5) + __builtin_shufflevector(qa, qb, 2, 6, 3, 7);
+  f32x4 cd = __builtin_shufflevector(qc, qd, 0, 4, 1, 5) + __builtin_shufflevector(qc, qd, 2, 6, 3, 7);
+  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+K31_INLINE f32x16 fma16(f32x16 a, f32x16 b, f32x16 c) { return __builtin_elementwise_fma(a, b, c); }
+
+// Even and odd values of 32 packed bf16.
+K31_INLINE f32x16 even_bf16(u32x16 pairs) { return (f32x16)(pairs << 16); }
+K31_INLINE f32x16 odd_bf16(u32x16 pairs) { return (f32x16)(pairs & 0xffff0000u); }
+
+// sums[r * ld_sums + c] = sum over k of x[r][k] w[c][k] for r < R, c < 4. Rows of x are ld_x elements apart, rows of W are given
+// one by one. A row's result does not depend on R: it is the same bit for bit alone and in a batch.
+template <int R>
+K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *const *w, DType w_type, int64_t k, float *sums,
+                         int64_t ld_sums) {
+  constexpr int C = 4;
+  f32x16 acc[R][C];
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    K31_UNROLL for (int c = 0; c < C; ++c)
+      acc[r][c] = splat(0);
+  }
+  int64_t i = 0;
+  if (x_type == DType::bf16 && w_type == DType::bf16) {
+    for (; i + 32 <= k; i += 32) {
+      K31_UNROLL for (int odd = 0; odd < 2; ++odd) {
+        f32x16 wv[C];
+        K31_UNROLL for (int c = 0; c < C; ++c) {
+          u32x16 pairs = load_vector<u32x16>((const uint16_t *)w[c] + i);
+          wv[c] = odd ? odd_bf16(pairs) : even_bf16(pairs);
+        }
+        K31_UNROLL for (int r = 0; r < R; ++r) {
+          u32x16 pairs = load_vector<u32x16>((const uint16_t *)x + r * ld_x + i);
+          f32x16 xv = odd ? odd_bf16(pairs) : even_bf16(pairs);
+          K31_UNROLL for (int c = 0; c < C; ++c)
+            acc[r][c] = fma16(xv, wv[c], acc[r][c]);
+        }
+      }
+    }
+  }
+  auto step = [&](int n) __attribute__((always_inline)) {
+    f32x16 wv[C];
+    K31_UNROLL for (int c = 0; c < C; ++c)
+      wv[c] = load_part(w[c], w_type, i, n);
+    K31_UNROLL for (int r = 0; r < R; ++r) {
+      f32x16 xv = load_part(x, x_type, r * ld_x + i, n);
+      K31_UNROLL for (int c = 0; c < C; ++c)
+        acc[r][c] = fma16(xv, wv[c], acc[r][c]);
+    }
+  };
+  for (; i + kLanes <= k; i += kLanes)
+    step(kLanes);
+  if (i < k)
+    step((int)(k - i));
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    f32x4 s = lane_sums(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+    memcpy(sums + r * ld_sums, &s, sizeof s);
+  }
+}
+
+// Rows of the next tile when `left` rows remain: as few tiles as possible, as equal as possible.
+K31_INLINE int tile_rows(int64_t left, int most) {
+  int64_t tiles = (left + most - 1) / most;
+  return (int)((left + tiles - 1) / tiles);
+}
+
+// Rows of x that are worked on together, so that they stay in a core's second-level cache while rows of W pass by.
+K31_INLINE int64_t block_rows(int64_t k, DType x_type) {
+  int64_t rows = (512 << 10) / (k * bytes_of(x_type)) / kMaxTileRows * kMaxTileRows;
+  return rows < kMaxTileRows ? kMaxTileRows : rows;
+}
+
+} // namespace k31::kernels

@@ -1,0 +1,160 @@
+// moe.grouped_linear on the host: for each expert with rows, register tiles of dot products along K with weights read packed.
+//
+// MXFP4 codes are decoded in registers and scaled by their block's power of two, which is exact, then used for up to four rows. The
+// unit of work is one expert by 16 output columns. Units cost what their rows cost plus the reading of the weights; tasks get equal
+// shares of that cost, so one crowded expert is spread over all tasks and empty experts take no part.
+#include "codegen/kernels/moe/grouped_linear.h"
+#include "codegen/kernels/common/dot.h"
+#include "codegen/kernels/common/mxfp4.h"
+
+using namespace k31::kernels;
+using grouped_linear::Args, grouped_linear::Config;
+
+extern "C" {
+extern const Config k31_config;
+void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
+}
+
+namespace {
+
+constexpr int kMaxWidth = 2 * kLanes;   // rows of W behind 16 output columns: 16, or 32 with `pair`
+constexpr int kMaxPackedRows = 4;       // rows of x in one tile of MXFP4: the decoded weights need registers too
+constexpr int64_t kWeightCost = 4;      // reading and decoding the weights of a unit, in rows
+
+K31_INLINE int width() { return k31_config.pair ? 2 * kLanes : kLanes; }
+K31_INLINE int64_t out_cols() { return k31_config.pair ? k31_config.n / 2 : k31_config.n; }
+K31_INLINE const uint8_t *scales(const Args *args) { return (const uint8_t *)args->tail[0]; }
+K31_INLINE const int32_t *offsets(const Args *args) { return (const int32_t *)args->tail[k31_config.mxfp4 ? 1 : 0]; }
+K31_INLINE void *result(const Args *args) { return args->tail[k31_config.mxfp4 ? 2 : 1]; }
+
+// sums[r * kMaxWidth + c] for R rows of x and four rows of W: `w` their codes, `s` their scales. K is a multiple of 32.
+template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const *w, const uint8_t *const *s, float *sums) {
+  const Config &c = k31_config;
+  f32x16 acc[R][4];
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    K31_UNROLL for (int i = 0; i < 4; ++i)
+      acc[r][i] = splat(0);
+  }
+  int64_t blocks = c.k / kScaleColumns;
+  for (int64_t first = 0; first < blocks; first += kLanes) {
+    int n = blocks - first < kLanes ? (int)(blocks - first) : kLanes;
+    float factor[4][kLanes]; // the scales of up to 16 blocks, widened together
+    K31_UNROLL for (int i = 0; i < 4; ++i) {
+      u8x16 bytes = (u8x16)(uint8_t)0;
+      if (n == kLanes)
+        bytes = load_vector<u8x16>(s[i] + first);
+      else
+        for (int b = 0; b < n; ++b)
+          bytes[b] = s[i][first + b];
+      f32x16 f = e8m0(bytes);
+      memcpy(factor[i], &f, sizeof f);
+    }
+    for (int b = 0; b < n; ++b) {
+      EvenOdd xv[R];
+      K31_UNROLL for (int r = 0; r < R; ++r)
+        xv[r] = split_even_odd(x, c.x_type, r * (int64_t)c.ld_x + (first + b) * kScaleColumns);
+      K31_UNROLL for (int i = 0; i < 4; ++i) {
+        EvenOdd wv = decode_e2m1(w[i] + (first + b) * kCodeBytes);
+        wv.even *= splat(factor[i][b]), wv.odd *= splat(factor[i][b]);
+        K31_UNROLL for (int r = 0; r < R; ++r)
+          acc[r][i] = fma16(xv[r].odd, wv.odd, fma16(xv[r].even, wv.even, acc[r][i]));
+      }
+    }
+  }
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    f32x4 total = lane_sums(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+    memcpy(sums + r * kMaxWidth, &total, sizeof total);
+  }
+}
+
+// The sums of R rows of one expert; past the last row of W that row is repeated, its sums are not stored.
+template <int R> K31_INLINE void sums_of(const Args *args, int64_t expert, int64_t row, int64_t unit, float *sums) {
+  const Config &c = k31_config;
+  if (R > 1 && c.rows < R)
+    return;
+  const void *x = element(args->x, c.x_type, row * c.ld_x);
+  for (int j = 0; j < width(); j += 4) {
+    int64_t at[4]; // rows of W, all experts together
+    for (int i = 0; i < 4; ++i) {
+      int64_t n = unit * width() + j + i;
+      at[i] = expert * c.n + (n < c.n ? n : c.n - 1);
+    }
+    if (c.mxfp4) {
+      if constexpr (R <= kMaxPackedRows) {
+        const uint8_t *w[4], *s[4];
+        for (int i = 0; i < 4; ++i) {
+          w[i] = (const uint8_t *)args->w + at[i] * (c.k / 2);
+          s[i] = scales(args) + at[i] * (c.k / kScaleColumns);
+        }
+        packed_tile<R>(x, w, s, sums + j);
+      }
+    } else {
+      const void *w[4];
+      for (int i = 0; i < 4; ++i)
+        w[i] = element(args->w, c.w_type, at[i] * c.k);
+      dot_tile<R>(x, c.x_type, c.ld_x, w, c.w_type, c.k, sums + j, kMaxWidth);
+    }
+  }
+}
+
+K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const float *sums) {
+  const Config &c = k31_config;
+  int64_t col = unit * kLanes;
+  int n = out_cols() - col < kLanes ? (int)(out_cols() - col) : kLanes;
+  float out[kLanes];
+  if (c.epilogue)
+    k31_region_0(sums, out); // sums of the second matrix follow 16 lanes later
+  else
+    memcpy(out, sums, sizeof out);
+  store_part(result(args), c.out_type, row * c.ld_out + col, load_vector<f32x16>(out), n);
+}
+
+K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows, int64_t unit) {
+  float sums[kMaxTileRows * kMaxWidth];
+  switch (rows) {
+  case 1: sums_of<1>(args, expert, row, unit, sums); break;
+  case 2: sums_of<2>(args, expert, row, unit, sums); break;
+  case 3: sums_of<3>(args, expert, row, unit, sums); break;
+  case 4: sums_of<4>(args, expert, row, unit, sums); break;
+  case 5: sums_of<5>(args, expert, row, unit, sums); break;
+  default: sums_of<6>(args, expert, row, unit, sums); break;
+  }
+  for (int r = 0; r < rows; ++r)
+    finish_row(args, row + r, unit, sums + r * kMaxWidth);
+}
+
+K31_INLINE int64_t clamp(int64_t v, int64_t most) { return v < 0 ? 0 : v < most ? v : most; }
+
+} // namespace
+
+void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
+  const Config &c = k31_config;
+  const int32_t *offset = offsets(args);
+  int64_t units = (out_cols() + kLanes - 1) / kLanes, total = 0;
+  for (int64_t e = 0; e < c.experts; ++e)
+    if (offset[e + 1] > offset[e])
+      total += units * (offset[e + 1] - offset[e] + kWeightCost);
+  Range work = share(total, task, tasks);
+  int most = most_tile_rows();
+  if (c.mxfp4 && most > kMaxPackedRows)
+    most = kMaxPackedRows;
+  int64_t block = block_rows(c.k, c.x_type), start = 0; // start: cost of all units before this expert
+  for (int64_t e = 0; e < c.experts && start < work.end; ++e) {
+    int64_t begin = offset[e], end = offset[e + 1];
+    if (end <= begin)
+      continue;
+    // The units whose cost begins inside this task's share.
+    int64_t cost = end - begin + kWeightCost;
+    int64_t first = clamp((work.begin - start + cost - 1) / cost, units), last = clamp((work.end - start + cost - 1) / cost, units);
+    start += units * cost;
+    for (int64_t row0 = begin; row0 < end; row0 += block) {
+      int64_t row1 = row0 + block < end ? row0 + block : end;
+      for (int64_t unit = first; unit < last; ++unit)
+        for (int64_t row = row0; row < row1;) {
+          int rows = tile_rows(row1 - row, most);
+          tile_of(args, e, row, rows, unit);
+          row += rows;
+        }
+    }
+  }
+}
