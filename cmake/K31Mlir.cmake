@@ -1,6 +1,6 @@
 # MLIR, LLVM and lld 22 from Debian: shared libraries, one precompiled header for every file that includes MLIR.
 list(PREPEND CMAKE_PREFIX_PATH /usr/lib/llvm-22)
-find_package(MLIR 22 REQUIRED CONFIG)
+find_package(MLIR REQUIRED CONFIG)
 find_package(LLD REQUIRED CONFIG)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)

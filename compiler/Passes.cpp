@@ -1,0 +1,1 @@
+#include "compiler/Passes.h"

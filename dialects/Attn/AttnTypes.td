@@ -1,0 +1,38 @@
+#ifndef K31_ATTN_TYPES_TD
+#define K31_ATTN_TYPES_TD
+include "dialects/Attn/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Attn_CacheKind : I32EnumAttr<"CacheKind", "what a cache holds", [
+  I32EnumAttrCase<"latent", 0>, I32EnumAttrCase<"index", 1>, I32EnumAttrCase<"kda", 2>, I32EnumAttrCase<"conv", 3>]> {
+  let cppNamespace = "::k31::attn";
+}
+def Attn_CacheSharding : I32EnumAttr<"CacheSharding", "how the ranks of a group share a cache", [
+  I32EnumAttrCase<"replicated", 0>, I32EnumAttrCase<"paged", 1>]> {
+  let cppNamespace = "::k31::attn";
+}
+
+def Attn_CacheType : TypeDef<Attn_Dialect, "Cache"> {
+  let mnemonic = "cache";
+  let summary = "a pool of cache units of one layer";
+  let description = [{
+    `shape` is one unit. Paged kinds: a block of [256, width] rows (latent: width = latent + shared; index: width = head_dim).
+    Slotted kinds: kda [heads, key, value], conv [taps - 1, channels].
+  }];
+  let parameters = (ins EnumParameter<Attn_CacheKind>:$kind, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$element,
+                        DefaultValuedParameter<"::k31::attn::CacheSharding", "::k31::attn::CacheSharding::replicated">:$sharding);
+  let assemblyFormat = "`<` $kind `,` `[` $shape `]` `,` $element `>`";
+  let extraClassDeclaration = [{
+    bool isPaged() const { return getKind() == CacheKind::latent || getKind() == CacheKind::index; }
+    int64_t getUnitBytes() const;
+  }];
+}
+
+def Attn_BatchType : TypeDef<Attn_Dialect, "Batch"> {
+  let mnemonic = "batch";
+  let summary = "segments of an entry: capacities in rows, segments and blocks of a sequence";
+  let parameters = (ins "int64_t":$rows, "int64_t":$segments, "int64_t":$blocks);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+#endif

@@ -1,0 +1,14 @@
+#ifndef K31_COLL_DIALECT_TD
+#define K31_COLL_DIALECT_TD
+include "mlir/IR/DialectBase.td"
+
+def Coll_Dialect : Dialect {
+  let name = "coll";
+  let cppNamespace = "::k31::coll";
+  let summary = "Whatever needs another rank";
+  let description = [{
+    Level 2. Ops name the mesh axis they work over and its size; shapes are per rank. An op over an axis of size 1 folds to its
+    operand. Dispatch and combine move a static capacity of rows; live counts are device data.
+  }];
+}
+#endif

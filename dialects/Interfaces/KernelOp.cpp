@@ -1,0 +1,3 @@
+#include "dialects/Interfaces/KernelOp.h"
+
+#include "dialects/Interfaces/KernelOp.cpp.inc"

@@ -1,0 +1,21 @@
+// The interface between an op and the launch that implements it.
+#pragma once
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpDefinition.h"
+#include <cstdint>
+#include <string>
+
+namespace k31 {
+class Target; // codegen/Target.h
+
+// What the compiler launches for one op. `name` is "<dialect>.<kernel>": its files are codegen/kernels/<dialect>/<kernel>.*.
+struct KernelSpec {
+  std::string name;
+  mlir::DictionaryAttr config; // the fields of the kernel's Config by name
+  uint32_t tasks = 1;          // host: independent parts of the launch
+  uint64_t workspace = 0;      // bytes of scratch, the last argument; 0: none
+  std::string reason;          // why this kernel and this split, for `k31c explain`
+};
+} // namespace k31
+
+#include "dialects/Interfaces/KernelOp.h.inc"
