@@ -1,8 +1,9 @@
 // Messages from parts: cat("found ", 3, " bytes"). For error paths only.
 #pragma once
-#include <cstdint>
+#include <locale>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace k31 {
 
@@ -14,7 +15,7 @@ template <class... Parts> std::string cat(const Parts &...parts) {
 }
 
 // Text of untrusted origin for a one-line message: control bytes become '?', and what is too long is cut.
-inline std::string quoted(std::string_view text, size_t limit = 120) {
+inline std::string quote(std::string_view text, size_t limit = 120) {
   std::string out = "'";
   for (char c : text.substr(0, limit))
     out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;

@@ -21,12 +21,12 @@ Result<File> File::open(const std::string &path) {
   file.path_ = path;
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file.fd < 0)
-    return system_error("cannot open " + quoted(path, 4096), errno);
+    return system_error("cannot open " + quote(path, 4096), errno);
   struct stat status;
   if (fstat(file.fd, &status) != 0)
-    return system_error("cannot read the size of " + quoted(path, 4096), errno);
+    return system_error("cannot read the size of " + quote(path, 4096), errno);
   if (!S_ISREG(status.st_mode))
-    return fail(Code::invalid_input, quoted(path, 4096) + " is not a regular file; name a file");
+    return fail(Code::invalid_input, quote(path, 4096) + " is not a regular file; name a file");
   file.bytes = static_cast<uint64_t>(status.st_size);
   return file;
 }
@@ -44,9 +44,9 @@ Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      return system_error("cannot read " + quoted(path_, 4096), errno);
+      return system_error("cannot read " + quote(path_, 4096), errno);
     if (got == 0)
-      return fail(Code::invalid_input, cat(quoted(path_, 4096), " ends at byte ", offset, ", but ", out.size(),
+      return fail(Code::invalid_input, cat(quote(path_, 4096), " ends at byte ", offset, ", but ", out.size(),
                                            " more bytes were expected; the file is cut short, fetch it again"));
     out = out.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);
@@ -57,7 +57,7 @@ Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
 Result<MappedFile> MappedFile::open(const std::string &path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    return system_error("cannot open " + quoted(path, 4096), errno);
+    return system_error("cannot open " + quote(path, 4096), errno);
   struct stat status;
   void *at = MAP_FAILED;
   int error = 0;
@@ -71,7 +71,7 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   }
   ::close(fd);
   if (error != 0)
-    return system_error("cannot map " + quoted(path, 4096), error);
+    return system_error("cannot map " + quote(path, 4096), error);
   MappedFile file;
   if (at != MAP_FAILED)
     file.view = {static_cast<const std::byte *>(at), static_cast<size_t>(status.st_size)};
@@ -86,7 +86,7 @@ MappedFile::~MappedFile() {
 Result<std::string> read_text(const std::string &path, uint64_t limit) {
   K31_ASSIGN(const File file, File::open(path));
   if (file.size() > limit)
-    return fail(Code::invalid_input, cat(quoted(path, 4096), " has ", file.size(), " bytes; at most ", limit, " were expected"));
+    return fail(Code::invalid_input, cat(quote(path, 4096), " has ", file.size(), " bytes; at most ", limit, " were expected"));
   std::string text(file.size(), '\0');
   K31_TRY(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -100,7 +100,7 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)
-      return system_error("cannot write " + quoted(path, 4096), errno);
+      return system_error("cannot write " + quote(path, 4096), errno);
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
   return {};
@@ -113,15 +113,15 @@ Result<void> write_file(const std::string &path, std::span<const std::span<const
   const std::string temporary = cat(path, ".tmp.", getpid(), ".", serial++);
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0)
-    return system_error("cannot create " + quoted(temporary, 4096), errno);
+    return system_error("cannot create " + quote(temporary, 4096), errno);
   Result<void> result;
   for (std::span<const std::byte> part : parts)
     if (result)
       result = write_all(fd, part, temporary);
   if (::close(fd) != 0 && result)
-    result = system_error("cannot write " + quoted(temporary, 4096), errno);
+    result = system_error("cannot write " + quote(temporary, 4096), errno);
   if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
-    result = system_error("cannot rename " + quoted(temporary, 4096) + " to " + quoted(path, 4096), errno);
+    result = system_error("cannot rename " + quote(temporary, 4096) + " to " + quote(path, 4096), errno);
   if (!result)
     ::unlink(temporary.c_str());
   return result;
