@@ -44,7 +44,8 @@ K31_INLINE void load_queries(const Args *args, int64_t row, int head, int heads,
     float *q = x.q + h * width;
     if (h < heads) {
       widen(args->q_latent, c.q_type, row * c.ld_q + (int64_t)(head + h) * c.latent, c.latent, c.scale, q);
-      widen(args->q_shared, c.shared_type, row * c.ld_shared + (int64_t)(head + h) * c.head_shared, c.shared, c.scale, q + latent);
+      widen(args->q_shared, c.shared_type, row * c.ld_shared + (int64_t)(head + h) * c.head_shared, c.shared, c.scale,
+            q + latent);
     } else {
       memset(q, 0, width * sizeof(float)); // a head that only fills the register tile
     }
@@ -120,7 +121,8 @@ K31_INLINE void join(Group &x, int h, int n) {
 }
 
 // Fills the tile from the cache: positions next .. count - 1, or those named by `indices`. Returns the number of keys.
-K31_INLINE int load_keys(const Args *args, const int32_t *table, const int32_t *indices, int64_t count, int64_t &next, float *keys) {
+K31_INLINE int load_keys(const Args *args, const int32_t *table, const int32_t *indices, int64_t count, int64_t &next,
+                         float *keys) {
   const Config &c = k31_config;
   const int width = row_width();
   int n = 0;

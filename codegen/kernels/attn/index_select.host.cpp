@@ -1,10 +1,10 @@
 // Host kernel of attn.index_select: tasks take the rows in turns; a row with no more than top_k keys is not scored.
 //
-// Scores: 32 keys at a time are transposed to [dim, key], so that lanes are keys, the query's values are broadcast, and neither a dot
-// product nor the sum over heads needs a horizontal sum.
-// Selection: scores become unsigned keys of the same order, a radix selection (11, 11 and 10 bits) finds the smallest selected key
-// and how many of its equals are taken, and one walk in ascending position writes the indices. All of it is linear in
-// the context; the workspace row holds the keys and, behind them, the candidates of the next digit.
+// Scores: 32 keys at a time are transposed to [dim, key], so that lanes are keys, the query's values are broadcast, and neither a
+// dot product nor the sum over heads needs a horizontal sum. Selection: scores become unsigned keys of the same order, a radix
+// selection (11, 11 and 10 bits) finds the smallest selected key and how many of its equals are taken, and one walk in ascending
+// position writes the indices. All of it is linear in the context; the workspace row holds the keys and, behind them, the
+// candidates of the next digit.
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/common/host.h"
 
@@ -14,10 +14,10 @@ extern const Config k31_config;
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
-constexpr int kKeys = 2 * kLanes;   // divides a cache block
-constexpr int kTile = 4;            // heads of a register tile
-constexpr int kMaxDim = 256;        // head_dim after rounding up to 16
-constexpr int kMaxHeads = 128;      // after rounding up to 4
+constexpr int kKeys = 2 * kLanes; // divides a cache block
+constexpr int kTile = 4;          // heads of a register tile
+constexpr int kMaxDim = 256;      // head_dim after rounding up to 16
+constexpr int kMaxHeads = 128;
 constexpr int kMaxQuery = 64 * 256; // heads x head_dim, rounded up like that
 
 K31_INLINE int up(int n, int to) { return (n + to - 1) / to * to; }
@@ -31,8 +31,9 @@ K31_INLINE void load_query(const Args *args, int64_t row, Query &x) {
   const Config &c = k31_config;
   const int dim = up(c.head_dim, kLanes), heads = up(c.heads, kTile);
   for (int h = 0; h < heads; ++h) {
-    bool real = h < c.heads; // the others fill the register tile: they add 0
-    x.w[h] = real ? load(args->w, c.w_type, row * c.ld_w + h) * c.head_scale : 0;
+    bool real = h < c.heads; // the others only fill the register tile
+    if (real)
+      x.w[h] = load(args->w, c.w_type, row * c.ld_w + h) * c.head_scale;
     for (int d = 0; d < dim; ++d)
       x.q[(h / kTile * dim + d) * kTile + h % kTile] =
           real && d < c.head_dim ? load(args->q, c.q_type, row * c.ld_q + h * c.head_dim + d) : 0;
@@ -75,7 +76,7 @@ K31_INLINE void score(const Query &x, const float *keys, uint32_t *out) {
         acc[i][1] += k1 * q[d * kTile + i];
       }
     }
-    for (int i = 0; i < kTile; ++i)
+    for (int i = 0; i < kTile && h + i < c.heads; ++i)
       for (int j = 0; j < 2; ++j) {
         f32x16 dot = acc[i][j] * c.scale;
         f32x16 relu = dot < splat(0) ? splat(0) : dot; // NaN stays

@@ -62,8 +62,8 @@ K31_INLINE void store_o(const Work &w, int64_t row, int64_t value, f32x16 o) {
 // ---- token by token
 // V vectors of values from `value` on, for one token.
 template <int V>
-K31_INLINE void token_block(const Work &w, int64_t row, int value, const float *k, const float *a, const float *ak, const float *aq,
-                            float qk, float beta) {
+K31_INLINE void token_block(const Work &w, int64_t row, int value, const float *k, const float *a, const float *ak,
+                            const float *aq, float qk, float beta) {
   const int dim = k31_config.head_dim;
   f32x16 u[V], o[V];
   for (int i = 0; i < V; ++i)
@@ -104,7 +104,7 @@ K31_INLINE void token(const Work &w, int64_t row) {
 // ---- chunks
 // What the blocks of values of a chunk share; rows of head_dim values, one a token.
 struct Chunk {
-  alignas(64) float k[kMaxChunk * kMaxDim];  // k, later E_last,j k_j
+  alignas(64) float k[kMaxChunk * kMaxDim]; // k, later E_last,j k_j
   alignas(64) float q[kMaxChunk * kMaxDim];
   alignas(64) float a[kMaxChunk * kMaxDim];
   alignas(64) float pk[kMaxChunk * kMaxDim]; // P_i k_i

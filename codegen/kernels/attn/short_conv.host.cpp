@@ -50,9 +50,10 @@ template <int V> K31_INLINE void block(const Args *args, int64_t channel, int n)
     const Segment &segment = args->batch.segments[s];
     for (int v = 0; v < V; ++v)
       for (int j = 0; j < past; ++j)
-        window[v][j] = segment.slot_in < 0 ? splat(0)
-                                           : load_part(args->window, c.window_type,
-                                                       ((int64_t)segment.slot_in * past + j) * c.channels + channel + v * kLanes, n);
+        window[v][j] = segment.slot_in < 0
+                           ? splat(0)
+                           : load_part(args->window, c.window_type,
+                                       ((int64_t)segment.slot_in * past + j) * c.channels + channel + v * kLanes, n);
     for (int64_t r = segment.row_begin; r < (int64_t)segment.row_begin + segment.length; ++r)
       for (int v = 0; v < V; ++v) {
         f32x16 now = load_part(args->x, c.x_type, r * c.ld_x + channel + v * kLanes, n);

@@ -1,6 +1,7 @@
 // attn.kda against the recurrence of its header, token by token in fp64, for the token form and the chunk form.
 #include "codegen/kernels/attn/kda.h"
 #include "test/kernels/common/batch.h"
+#include "test/kernels/common/dense.h"
 #include "test/kernels/common/fixture.h"
 
 using namespace k31::test;
@@ -46,7 +47,7 @@ struct Problem {
     beta.fill([] { return uniform(0, 1); }, live);
   }
   void configure(const Case &t) {
-    k31_config = {(int)q.rows(), t.heads,      t.dim,   (int)q.ld(), (int)g.ld(),
+    k31_config = {(int)q.rows(),  t.heads,       t.dim,   (int)q.ld(), (int)g.ld(),
                   (int)beta.ld(), (int)out.ld(), t.chunk, t.qkv_type,  t.out_type};
   }
   Args args(const BatchData &batch, int64_t row = 0) {
@@ -84,12 +85,13 @@ void recur(const Problem &p, int dim, int head, int row, int rows, std::vector<d
 }
 
 // Prefill, decode, one token from nothing, a fork (slot_in stays) and a long continuation.
-const std::vector<BatchData::Run> kRuns = {{0, 37, -1, 4}, {7, 1, 1, 1}, {0, 1, -1, 7}, {12, 3, 3, 6}, {100, 16, 5, 5}, {30, 50, 8, 2}};
+const std::vector<BatchData::Run> kRuns = {{0, 37, -1, 4}, {7, 1, 1, 1},    {0, 1, -1, 7},
+                                           {12, 3, 3, 6},  {100, 16, 5, 5}, {30, 50, 8, 2}};
 constexpr int kSlots = 10;
 
 void check(const Case &t, uint32_t tasks) {
-  SCOPED_TRACE(testing::Message() << t.heads << " heads of " << t.dim << ", chunk " << t.chunk << ", decay " << (int)t.decay << ", "
-                                  << tasks << " tasks");
+  SCOPED_TRACE(testing::Message() << t.heads << " heads of " << t.dim << ", chunk " << t.chunk << ", decay " << (int)t.decay
+                                  << ", " << tasks << " tasks");
   BatchData batch(kRuns);
   Problem p(t, batch.rows(), batch.live(), kSlots);
   const int per_slot = t.heads * t.dim;
@@ -135,8 +137,8 @@ TEST(Kda, TokenForm) {
 
 TEST(Kda, ChunkForm) {
   for (Decay d : {Decay::bounded, Decay::weak, Decay::strong, Decay::mixed})
-    for (Case t : {Case{3, 16, 16, d}, Case{2, 128, 16, d}, Case{2, 48, 8, d}, Case{1, 256, 16, d}, Case{2, 32, 5, d},
-                   Case{2, 32, 64, d}})
+    for (Case t :
+         {Case{3, 16, 16, d}, Case{2, 128, 16, d}, Case{2, 48, 8, d}, Case{1, 256, 16, d}, Case{2, 32, 5, d}, Case{2, 32, 64, d}})
       check(t, 3);
 }
 
@@ -238,9 +240,61 @@ TEST(Kda, ThirdPartyRecurrence) {
       BatchData batch({{0, tokens, -1, 0}}, 0);
       launch(k31_entry, p.args(batch), 2);
       std::vector<float> o = fixture.data("out"), s = fixture.data("state_out");
-      expect_close(p.out, tokens, [&](int64_t r, int64_t c) { return o[r * t.heads * t.dim + c] / norm(p.q, r, c / t.dim); }, 1e-5);
+      expect_close(
+          p.out, tokens, [&](int64_t r, int64_t c) { return o[r * t.heads * t.dim + c] / norm(p.q, r, c / t.dim); }, 1e-5);
       expect_close(p.state, t.heads * t.dim, [&](int64_t r, int64_t c) { return s[r * t.dim + c]; }, 1e-5, "state");
     }
+}
+
+// Its whole layer of eight tokens; what stands around the op is plain loops. The op normalises q and k here.
+TEST(Kda, ThirdPartyLayer) {
+  Fixture f("third-party/ops/kda_layer8.json");
+  const int tokens = f.value<int>("T"), taps = f.value<int>("conv_k");
+  const Matrix x = matrix(f, "in", tokens);
+  for (int chunk : {1, 4, 8}) {
+    Case t{f.value<int>("H"), f.value<int>("d_k"), chunk};
+    const int width = t.heads * t.dim;
+    Problem p(t, tokens, tokens, 1);
+    for (auto [name, to] : {std::pair<std::string, Tensor *>{"q", &p.q}, {"k", &p.k}, {"v", &p.v}}) {
+      const Matrix in = matmul(x, matrix(f, name + "_proj", width)), w = matrix(f, name + "_conv", width);
+      for (int r = 0; r < tokens; ++r)
+        for (int c = 0; c < width; ++c) {
+          double y = 0;
+          for (int j = std::max(0, taps - 1 - r); j < taps; ++j)
+            y += w[c][j] * in[r - taps + 1 + j][c];
+          to->set(r, c, (float)(y / (1 + std::exp(-y)))); // SiLU
+        }
+    }
+    const Matrix z = matmul(matmul(x, matrix(f, "f_a", t.dim)), matrix(f, "f_b", width)),
+                 b = matmul(x, matrix(f, "b_proj", t.heads));
+    const std::vector<float> rate = f.data("A_log"), bias = f.data("dt_bias");
+    for (int r = 0; r < tokens; ++r) {
+      for (int c = 0; c < width; ++c)
+        p.g.set(r, c, (float)(f.value<double>("lower_bound") / (1 + std::exp(-std::exp(rate[c / t.dim]) * (z[r][c] + bias[c])))));
+      for (int h = 0; h < t.heads; ++h)
+        p.beta.set(r, h, (float)(1 / (1 + std::exp(-b[r][h]))));
+    }
+    p.configure(t);
+    BatchData batch({{0, tokens, -1, 0}}, 0);
+    launch(k31_entry, p.args(batch), 2);
+
+    Matrix o(tokens, std::vector<double>(width));
+    const std::vector<float> gain = f.data("o_norm"), state = f.data("state_out");
+    const Matrix gate = matmul(x, matrix(f, "g_proj", width));
+    for (int r = 0; r < tokens; ++r)
+      for (int c = 0; c < width; ++c) {
+        double squares = 0;
+        for (int d = 0; d < t.dim; ++d)
+          squares += std::pow((double)p.out.at(r, c / t.dim * t.dim + d), 2);
+        o[r][c] = p.out.at(r, c) / std::sqrt(squares / t.dim + f.value<double>("rms_eps")) * gain[c % t.dim] /
+                  (1 + std::exp(-gate[r][c]));
+      }
+    const Matrix y = matmul(o, matrix(f, "o_proj", (int)x[0].size())), want = matrix(f, "out", tokens);
+    for (int r = 0; r < tokens; ++r)
+      for (size_t c = 0; c < want[r].size(); ++c)
+        ASSERT_NEAR(y[r][c], want[r][c], 1e-5 + 1e-4 * std::abs(want[r][c])) << "token " << r << ", column " << c;
+    expect_close(p.state, width, [&](int64_t r, int64_t c) { return state[r * t.dim + c]; }, 1e-5, "state");
+  }
 }
 
 // Its decay factors: with beta 0 a state of ones becomes exp(g) on every key row.

@@ -72,7 +72,8 @@ void check(const Case &t, uint32_t tasks) {
         }
         const auto &s = batch.segments[writer[slot]];
         double want = input(s, s.length - past + j, c);
-        ASSERT_EQ(got, t.window_type == DType::bf16 ? round_bf16((float)want) : (float)want) << "slot " << slot << ", input " << j;
+        ASSERT_EQ(got, t.window_type == DType::bf16 ? round_bf16((float)want) : (float)want)
+            << "slot " << slot << ", input " << j;
       }
   EXPECT_TRUE(window.untouched_outside(window.rows()));
 }
@@ -80,8 +81,8 @@ void check(const Case &t, uint32_t tasks) {
 TEST(ShortConv, ShapesAndTypes) {
   const DType f = DType::f32, b = DType::bf16;
   for (uint32_t tasks : {1u, 2u, 5u, 40u})
-    for (Case t : {Case{200, 4}, Case{64, 4, f, f, f, f}, Case{64, 4, b, f, f, f, false}, Case{5, 4, f, b, f, b},
-                   Case{129, 2}, Case{80, 3, f, f, f, f}, Case{300, 8, b, b, b, b}, Case{48, 4, f, f, b, f}})
+    for (Case t : {Case{200, 4}, Case{64, 4, f, f, f, f}, Case{64, 4, b, f, f, f, false}, Case{5, 4, f, b, f, b}, Case{129, 2},
+                   Case{80, 3, f, f, f, f}, Case{300, 8, b, b, b, b}, Case{48, 4, f, f, b, f}})
       check(t, tasks);
 }
 
@@ -98,8 +99,10 @@ TEST(ShortConv, ChunksEqualOnePass) {
     for (int length : cuts) {
       BatchData batch({{done, length, done ? 1 : -1, 1}}, 0);
       k31_config = {length, channels, 4, channels, channels, 1, DType::bf16, DType::f32, DType::bf16, DType::bf16};
-      launch(k31_entry,
-             Args{x.as<uint16_t>() + done * channels, w.data(), window.data(), batch.view(), out.as<uint16_t>() + done * channels}, 2);
+      launch(
+          k31_entry,
+          Args{x.as<uint16_t>() + done * channels, w.data(), window.data(), batch.view(), out.as<uint16_t>() + done * channels},
+          2);
       done += length;
     }
     outs.push_back(out), windows.push_back(window);

@@ -1,5 +1,5 @@
-// Batches of kernel tests: ragged segments, more rows and segments than live ones, and a block table over shuffled physical blocks.
-// Block 0 and all slots that no segment names stay poisoned; unused entries of the table point to block 0.
+// Batches of kernel tests: ragged segments, more rows and segments than live ones, and a block table over shuffled physical
+// blocks. Block 0 and all slots that no segment names stay poisoned; unused entries of the table point to block 0.
 #pragma once
 #include "test/kernels/common/tensor.h"
 #include <algorithm>

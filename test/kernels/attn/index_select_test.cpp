@@ -1,0 +1,206 @@
+// attn.index_select against a full sort. Exact cases use small integers, whose scores have no rounding error in any order of
+// sums; random cases check that no position left out beats one taken by more than the rounding error.
+#include "codegen/kernels/attn/index_select.h"
+#include "test/kernels/common/batch.h"
+
+using namespace k31::test;
+using namespace k31::kernels::index_select;
+extern "C" {
+Config k31_config;
+void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
+}
+
+namespace {
+
+struct Problem {
+  int heads, dim, top_k;
+  BatchData batch;
+  Tensor q, w, pages, out, workspace;
+  float scale = 0.25f, head_scale = 0.5f; // powers of two: no rounding
+  DType type;
+
+  Problem(int heads, int dim, int top_k, const std::vector<BatchData::Run> &runs, DType type = DType::bf16)
+      : heads(heads), dim(dim), top_k(top_k), batch(runs), q(type, batch.rows(), heads * dim, heads * dim + 3),
+        w(DType::f32, batch.rows(), heads, heads + 1), pages(filled_pool(batch, type, dim)), out(DType::i32, batch.rows(), top_k),
+        type(type) {
+    q.fill_normal(1, batch.live());
+    w.fill_normal(1, batch.live());
+  }
+  // All values small integers.
+  void make_exact() {
+    q.fill([] { return (float)uniform_int(-2, 2); }, batch.live());
+    w.fill([] { return (float)uniform_int(-2, 2); }, batch.live());
+    for (int s = 0; s < batch.live_segments(); ++s)
+      for (int p = 0; p < batch.segments[s].start + batch.segments[s].length; ++p)
+        for (int d = 0; d < dim; ++d)
+          pages.set(batch.cache_row(s, p), d, (float)uniform_int(-2, 2));
+  }
+  void run(uint32_t tasks) {
+    const int context = batch.columns * 256;
+    workspace = Tensor(DType::i32, tasks, 2 * context);
+    k31_config = {batch.rows(),  heads, dim,        top_k, context,  (int)q.ld(), (int)w.ld(),
+                  batch.columns, scale, head_scale, type,  w.type(), type};
+    launch(k31_entry, Args{q.data(), w.data(), pages.data(), batch.view(), out.as<int32_t>(), workspace.data()}, tasks);
+    EXPECT_TRUE(workspace.untouched_outside(tasks));
+    EXPECT_TRUE(out.untouched_outside(batch.live())) << "a dead row was written";
+  }
+  std::vector<int> selected(int row) {
+    int32_t *o = out.as<int32_t>() + (int64_t)row * top_k;
+    return {o, o + top_k};
+  }
+  // Scores of a row in fp64; `magnitude` gets the sum of absolute values, the measure of rounding.
+  std::vector<double> scores(int row, double *magnitude = nullptr) {
+    std::vector<double> all;
+    for (int s = 0; s <= batch.position(row); ++s) {
+      double total = 0, size = 0;
+      for (int h = 0; h < heads; ++h) {
+        double dot = 0, absolute = 0;
+        for (int d = 0; d < dim; ++d) {
+          double x = (double)q.at(row, h * dim + d) * pages.at(batch.cache_row(batch.row_segment[row], s), d);
+          dot += x, absolute += std::abs(x);
+        }
+        total += w.at(row, h) * head_scale * (dot > 0 ? dot * scale : dot == dot ? 0 : NAN);
+        size += std::abs(w.at(row, h) * head_scale) * absolute * scale;
+      }
+      if (magnitude)
+        *magnitude = std::max(*magnitude, size);
+      all.push_back(total == 0 ? 0 : total);
+    }
+    return all;
+  }
+  void expect_exact() {
+    for (int r = 0; r < batch.live(); ++r)
+      ASSERT_EQ(selected(r), best(scores(r), top_k)) << "row " << r << " at position " << batch.position(r);
+  }
+  // The definition: NaN last, higher score first, then lower position; ascending, padded.
+  static std::vector<int> best(const std::vector<double> &scores, int top_k) {
+    std::vector<int> order(scores.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      bool nan_a = std::isnan(scores[a]), nan_b = std::isnan(scores[b]);
+      if (nan_a != nan_b)
+        return nan_b;
+      return nan_a || scores[a] == scores[b] ? a < b : scores[a] > scores[b];
+    });
+    if ((int)order.size() > top_k)
+      order.resize(top_k);
+    std::sort(order.begin(), order.end());
+    order.resize(top_k, -1);
+    return order;
+  }
+};
+
+TEST(IndexSelect, ExactScoresManyTies) {
+  for (uint32_t tasks : {1u, 3u, 64u})
+    for (int top_k : {1, 2, 31, 32, 33, 64}) {
+      SCOPED_TRACE(testing::Message() << "top_k " << top_k << ", " << tasks << " tasks");
+      Problem p(3, 16, top_k, {{0, 70}, {255, 1}, {256, 1}, {254, 5}, {600, 2}, {0, 1}});
+      p.make_exact();
+      p.run(tasks);
+      p.expect_exact();
+    }
+}
+
+TEST(IndexSelect, BlockBoundaries) {
+  for (int positions : {255, 256, 257, 511, 512, 513})
+    for (int top_k : {positions - 1, positions, positions + 1, 255, 256, 257, 8}) {
+      SCOPED_TRACE(testing::Message() << positions << " positions, top_k " << top_k);
+      Problem p(4, 24, top_k, {{positions - 1, 1}, {0, 3}}, DType::f32);
+      p.make_exact();
+      p.run(2);
+      p.expect_exact();
+    }
+}
+
+TEST(IndexSelect, AllZeroScoresTakeTheLowestPositions) {
+  Problem p(2, 16, 40, {{300, 3}});
+  p.make_exact();
+  p.w.fill([] { return uniform_int(0, 1) ? 0.0f : -0.0f; }, p.batch.live());
+  p.run(1);
+  for (int r = 0; r < 3; ++r)
+    for (int i = 0; i < 40; ++i)
+      ASSERT_EQ(p.selected(r)[i], i);
+}
+
+// One head of one dimension, q = 1, both scales 1: with w = 1 the score of a key is relu(key), with w = -1 its negative.
+TEST(IndexSelect, SpecialValues) {
+  const float inf = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
+  const float special[] = {0.0f, -0.0f, tiny, 2 * tiny, -tiny, 1e-38f, 1.0f, std::nextafter(1.0f, 2.0f), 3e38f, inf, -inf, NAN};
+  for (float weight : {1.0f, -1.0f, tiny, inf})
+    for (int top_k : {1, 3, 20, 100, 256, 300, 511}) {
+      SCOPED_TRACE(testing::Message() << "weight " << weight << ", top_k " << top_k);
+      Problem p(1, 1, top_k, {{511, 1}}, DType::f32);
+      p.scale = p.head_scale = 1;
+      p.q.fill([] { return 1.0f; }, 1);
+      p.w.fill([&] { return weight; }, 1);
+      std::vector<double> scores;
+      for (int s = 0; s < 512; ++s) {
+        float key = special[uniform_int(0, 11)];
+        p.pages.set(p.batch.cache_row(0, s), 0, key);
+        float score = weight * (key < 0 ? 0.0f : key); // inf x 0 is NaN
+        scores.push_back(score == 0 ? 0 : score);
+      }
+      p.run(1);
+      ASSERT_EQ(p.selected(0), Problem::best(scores, top_k));
+    }
+}
+
+TEST(IndexSelect, RandomScoresAreSeparated) {
+  for (DType type : {DType::bf16, DType::f32})
+    for (int top_k : {16, 200, 2048}) {
+      SCOPED_TRACE(testing::Message() << "top_k " << top_k);
+      Problem p(6, 128, top_k, {{700, 2}, {0, 20}, {2050, 3}}, type);
+      p.scale = 1 / std::sqrt(128.0f), p.head_scale = 1 / std::sqrt(6.0f);
+      p.run(5);
+      for (int r = 0; r < p.batch.live(); ++r) {
+        double magnitude = 0;
+        std::vector<double> scores = p.scores(r, &magnitude);
+        std::vector<int> got = p.selected(r);
+        std::vector<bool> taken(scores.size());
+        double lowest = 1e30, highest = -1e30;
+        int last = -1, count = 0;
+        for (int s : got) {
+          if (s < 0)
+            continue;
+          ASSERT_EQ(got[count], s) << "-1 before a position";
+          ASSERT_GT(s, last);
+          ASSERT_LT(s, (int)scores.size());
+          taken[s] = true, last = s, ++count;
+          lowest = std::min(lowest, scores[s]);
+        }
+        ASSERT_EQ(count, std::min(top_k, (int)scores.size()));
+        for (size_t s = 0; s < scores.size(); ++s)
+          if (!taken[s])
+            highest = std::max(highest, scores[s]);
+        ASSERT_LE(highest, lowest + 1e-6 * magnitude) << "row " << r;
+      }
+    }
+}
+
+// More heads and dimensions than one register tile, none of them a multiple of it.
+TEST(IndexSelect, OddShapes) {
+  for (auto [heads, dim] : {std::pair{1, 1}, {5, 20}, {64, 128}, {32, 256}}) {
+    SCOPED_TRACE(testing::Message() << heads << " heads of " << dim);
+    Problem p(heads, dim, 10, {{40, 2}, {290, 1}});
+    p.make_exact();
+    p.run(2);
+    p.expect_exact();
+  }
+}
+
+TEST(IndexSelect, TaskCountChangesNothing) {
+  std::vector<std::vector<int>> first;
+  for (uint32_t tasks : {1u, 2u, 7u, 50u}) {
+    random_engine().seed(11);
+    Problem p(4, 64, 50, {{400, 30}, {90, 1}});
+    p.run(tasks);
+    std::vector<std::vector<int>> all;
+    for (int r = 0; r < p.batch.live(); ++r)
+      all.push_back(p.selected(r));
+    if (first.empty())
+      first = all;
+    EXPECT_EQ(all, first) << tasks << " tasks";
+  }
+}
+
+} // namespace
