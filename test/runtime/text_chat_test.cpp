@@ -11,13 +11,13 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 const Tokenizer &tiny() {
-  static const auto tokenizer = Tokenizer::load(K31_SOURCE_DIR "/models/tiny-k31");
+  static const auto tokenizer = Tokenizer::load(K31_MODELS "/tiny-k31");
   EXPECT_TRUE(tokenizer) << tokenizer.error().message;
   return *tokenizer;
 }
 
 nlohmann::json golden() {
-  std::ifstream file(K31_SOURCE_DIR "/test/data/golden/tiny-k31.json");
+  std::ifstream file(K31_TEST_DATA "/golden/tiny-k31.json");
   return nlohmann::json::parse(file);
 }
 

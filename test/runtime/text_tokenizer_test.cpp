@@ -13,15 +13,15 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 std::string read(const std::string &path) {
-  std::ifstream file(K31_SOURCE_DIR "/" + path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-nlohmann::json golden(const std::string &name) { return nlohmann::json::parse(read("test/data/golden/" + name)); }
+nlohmann::json golden(const std::string &name) { return nlohmann::json::parse(read(K31_TEST_DATA "/golden/" + name)); }
 
 const Tokenizer &tiny() {
-  static const auto tokenizer = Tokenizer::load(K31_SOURCE_DIR "/models/tiny-k31");
+  static const auto tokenizer = Tokenizer::load(K31_MODELS "/tiny-k31");
   EXPECT_TRUE(tokenizer) << tokenizer.error().message;
   return *tokenizer;
 }
@@ -72,7 +72,7 @@ TEST(Tokenizer, GoldenSamples) {
 
 TEST(Tokenizer, GoldenHeldoutText) {
   const auto want = golden("tiny-k31.json")["tokenizer"];
-  const Ids ids = encode(read("test/data/golden/heldout.txt"));
+  const Ids ids = encode(read(K31_TEST_DATA "/golden/heldout.txt"));
   EXPECT_EQ(ids.size(), want["heldout_tokens"].get<size_t>());
   EXPECT_EQ(test::sha256(ids), want["heldout_sha256_int32"].get<std::string>());
 }
@@ -197,7 +197,7 @@ TEST(Utf8, ReplacesMaximalParts) {
 
 // ---- damaged files
 
-std::string vocabulary_file() { return read("models/tiny-k31/tiktoken.model"); }
+std::string vocabulary_file() { return read(K31_MODELS "/tiny-k31/tiktoken.model"); }
 
 std::string refusal(const std::string &file) {
   auto result = Tokenizer::parse(file);

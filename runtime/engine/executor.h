@@ -1,0 +1,36 @@
+// What the engine needs of a plan and of the machine that runs it. The session is one such machine; tests bring their own.
+#pragma once
+#include "runtime/session.h"
+
+namespace k31::engine {
+
+struct EntryFacts {
+  std::string name;
+  bool decode = false;
+  uint32_t rows = 0;       // T, capacity in tokens
+  uint32_t segments = 0;   // S, capacity in sequences
+  uint32_t logit_rows = 0; // L
+  bool mask = false;       // has the optional inputs of sampling
+  bool bias = false;
+};
+
+struct ModelFacts {
+  uint32_t vocab = 0;        // V
+  uint32_t max_context = 0;  // positions of one sequence
+  uint32_t block_tokens = 0; // positions of one block
+  uint32_t table_blocks = 0; // B, blocks of one sequence
+  uint32_t blocks = 0;       // of the pool
+  uint32_t slots = 0;
+  std::vector<int32_t> eos;
+  std::vector<EntryFacts> entries;
+};
+
+class Executor {
+public:
+  virtual ~Executor() = default;
+  virtual const ModelFacts &facts() const = 0;
+  // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
+  virtual Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) = 0;
+};
+
+} // namespace k31::engine

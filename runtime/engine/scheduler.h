@@ -1,0 +1,53 @@
+// Chooses the work of one step: an entry of the plan and the segments that run in it. It knows numbers, not sequences.
+#pragma once
+#include "runtime/engine/executor.h"
+
+namespace k31::engine {
+
+// A sequence that could run.
+struct Candidate {
+  uint32_t index = 0;      // of the caller
+  uint32_t done = 0;       // positions in the cache
+  uint32_t pending = 0;    // tokens that are not; 1 while decoding
+  uint32_t held = 0;       // blocks that it owns
+  bool all_logits = false; // every row needs logits
+  bool sample = false;     // the last row needs logits
+  uint64_t last_step = 0;  // when it ran before
+};
+
+struct ScheduledSegment {
+  uint32_t index = 0;  // as in Candidate
+  uint32_t length = 0; // tokens
+  uint32_t logits = 0; // rows with logits, the last ones of the segment
+};
+
+struct Work {
+  uint32_t entry = 0;
+  uint32_t rows = 0;
+  uint32_t logit_rows = 0;
+  std::vector<ScheduledSegment> segments;
+};
+
+class Scheduler {
+public:
+  // chunk: most tokens of one sequence in one step; 0: what the entry holds.
+  Scheduler(const ModelFacts &model, uint32_t chunk);
+
+  // `candidates` in order of arrival. False when none of them can run with `free_blocks`.
+  //
+  // Decoding sequences go first (the one that waited longest leads); prompts share the rest of the rows, in order of arrival. A
+  // step with a prompt runs in a prefill entry, others in a decode entry, if the plan has them: the entry that takes the most
+  // rows, and of those the smallest.
+  bool choose(std::span<const Candidate> candidates, uint32_t free_blocks, Work &work);
+
+private:
+  void fill(const EntryFacts &entry, uint32_t free_blocks, Work &work) const;
+  bool best_of(bool decode, uint32_t free_blocks, Work &work);
+
+  const ModelFacts &model;
+  uint32_t chunk;
+  std::vector<Candidate> decodes, prompts;
+  Work trial;
+};
+
+} // namespace k31::engine
