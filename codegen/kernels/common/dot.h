@@ -37,10 +37,7 @@ K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *
                          int64_t ld_sums) {
   constexpr int C = 4;
   f32x16 acc[R][C];
-  K31_UNROLL for (int r = 0; r < R; ++r) {
-    K31_UNROLL for (int c = 0; c < C; ++c)
-      acc[r][c] = splat(0);
-  }
+  K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = splat(0); }
   int64_t i = 0;
   if (x_type == DType::bf16 && w_type == DType::bf16) {
     for (; i + 32 <= k; i += 32) {
@@ -53,20 +50,17 @@ K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *
         K31_UNROLL for (int r = 0; r < R; ++r) {
           u32x16 pairs = load_vector<u32x16>((const uint16_t *)x + r * ld_x + i);
           f32x16 xv = odd ? odd_bf16(pairs) : even_bf16(pairs);
-          K31_UNROLL for (int c = 0; c < C; ++c)
-            acc[r][c] = fma16(xv, wv[c], acc[r][c]);
+          K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = fma16(xv, wv[c], acc[r][c]);
         }
       }
     }
   }
   auto step = [&](int n) __attribute__((always_inline)) {
     f32x16 wv[C];
-    K31_UNROLL for (int c = 0; c < C; ++c)
-      wv[c] = load_part(w[c], w_type, i, n);
+    K31_UNROLL for (int c = 0; c < C; ++c) wv[c] = load_part(w[c], w_type, i, n);
     K31_UNROLL for (int r = 0; r < R; ++r) {
       f32x16 xv = load_part(x, x_type, r * ld_x + i, n);
-      K31_UNROLL for (int c = 0; c < C; ++c)
-        acc[r][c] = fma16(xv, wv[c], acc[r][c]);
+      K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = fma16(xv, wv[c], acc[r][c]);
     }
   };
   for (; i + kLanes <= k; i += kLanes)

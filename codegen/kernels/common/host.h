@@ -28,6 +28,8 @@ __attribute__((weak)) int32_t k31_vector_bytes = 64;
 }
 
 K31_INLINE int64_t bytes_of(DType t) { return t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
+K31_INLINE const void *element(const void *p, DType t, int64_t i) { return (const char *)p + i * bytes_of(t); }
+K31_INLINE void *element(void *p, DType t, int64_t i) { return (char *)p + i * bytes_of(t); }
 
 // ---- scalars
 K31_INLINE float bf16_to_f32(uint16_t b) {
@@ -163,21 +165,31 @@ K31_INLINE f32x16 sums16(const f32x16 *v) {
   return __builtin_shufflevector(y[0], y[1], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
          __builtin_shufflevector(y[0], y[1], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
-// v[i][j] <-> v[j][i]: four rounds of a perfect shuffle.
+// v[i][j] <-> v[j][i]: 4 x 4 blocks inside 128 bits, then 4 x 4 of such blocks.
 K31_INLINE void transpose16(f32x16 *v) {
-  for (int round = 0; round < 4; ++round) {
-    f32x16 w[16];
-    for (int i = 0; i < 8; ++i) {
-      w[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      w[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  f32x16 t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      f32x16 a = t[i + j], b = t[i + 2 + j];
+      v[i + 2 * j] = __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+      v[i + 2 * j + 1] = __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
     }
-    for (int i = 0; i < 16; ++i)
-      v[i] = w[i];
+  for (int j = 0; j < 4; ++j) { // v[4 i + j] holds columns j, 4 + j, 8 + j, 12 + j of rows 4 i .. 4 i + 3
+    f32x16 a = v[j], b = v[4 + j], c = v[8 + j], d = v[12 + j];
+    f32x16 ab0 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    f32x16 ab1 = __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    f32x16 cd0 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    f32x16 cd1 = __builtin_shufflevector(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    v[j] = __builtin_shufflevector(ab0, cd0, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    v[4 + j] = __builtin_shufflevector(ab0, cd0, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    v[8 + j] = __builtin_shufflevector(ab1, cd1, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    v[12 + j] = __builtin_shufflevector(ab1, cd1, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   }
 }
-
-K31_INLINE const void *element(const void *p, DType t, int64_t i) { return (const char *)p + i * bytes_of(t); }
-K31_INLINE void *element(void *p, DType t, int64_t i) { return (char *)p + i * bytes_of(t); }
 
 // ---- the share of task `task` of `tasks` in n units: [begin, end)
 struct Range {

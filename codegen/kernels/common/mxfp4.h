@@ -1,14 +1,14 @@
 // MXFP4 in registers: 32 columns of one row are 16 bytes of E2M1 codes and one E8M0 scale.
 //
-// Byte i holds columns 2 i (low nibble) and 2 i + 1 (high nibble), so decoding gives an even and an odd vector; they meet the even
-// and odd values of x without any shuffle when x is bf16.
+// Byte i holds columns 2 i (low nibble) and 2 i + 1 (high nibble), so decoding gives an even and an odd vector; they meet the
+// even and odd values of x without any shuffle when x is bf16.
 #pragma once
 #include "codegen/kernels/common/host.h"
 
 namespace k31::kernels {
 
-constexpr int kScaleColumns = 32;              // columns of one scale
-constexpr int kCodeBytes = kScaleColumns / 2;  // bytes of their codes
+constexpr int kScaleColumns = 32;             // columns of one scale
+constexpr int kCodeBytes = kScaleColumns / 2; // bytes of their codes
 
 struct EvenOdd {
   f32x16 even, odd;
@@ -26,11 +26,13 @@ K31_INLINE EvenOdd decode_e2m1(const uint8_t *codes) {
   typedef _Float16 f16x16 __attribute__((ext_vector_type(16)));
   const u8x16 table = {0, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
   u8x16 even = __builtin_shufflevector(table, bytes & (uint8_t)15), odd = __builtin_shufflevector(table, bytes >> (uint8_t)4);
-  u16x16 even16 = __builtin_convertvector(even, u16x16) << (uint16_t)8, odd16 = __builtin_convertvector(odd, u16x16) << (uint16_t)8;
+  u16x16 even16 = __builtin_convertvector(even, u16x16) << (uint16_t)8, odd16 = __builtin_convertvector(odd, u16x16)
+                                                                                << (uint16_t)8;
   return {__builtin_convertvector((f16x16)even16, f32x16), __builtin_convertvector((f16x16)odd16, f32x16)};
 }
 
-// 16 E8M0 scales as fp32: 2^(s - 127). Both ends of the range need the top mantissa bit: s = 0 is the subnormal 2^-127, 255 is NaN.
+// 16 E8M0 scales as fp32: 2^(s - 127). Both ends of the range need the top mantissa bit: s = 0 is the subnormal 2^-127, 255 is
+// NaN.
 K31_INLINE f32x16 e8m0(u8x16 bytes) {
   u32x16 s = __builtin_convertvector(bytes, u32x16);
   u32x16 ends = (u32x16)(s == 0u) | (u32x16)(s == 255u);

@@ -1,8 +1,8 @@
 // moe.grouped_linear on the host: for each expert with rows, register tiles of dot products along K with weights read packed.
 //
-// MXFP4 codes are decoded in registers and scaled by their block's power of two, which is exact, then used for up to four rows. The
-// unit of work is one expert by 16 output columns. Units cost what their rows cost plus the reading of the weights; tasks get equal
-// shares of that cost, so one crowded expert is spread over all tasks and empty experts take no part.
+// MXFP4 codes are decoded in registers and scaled by their block's power of two, which is exact, then used for up to four rows.
+// The unit of work is one expert by 16 output columns. Units cost what their rows cost plus the reading of the weights; tasks get
+// equal shares of that cost, so one crowded expert is spread over all tasks and empty experts take no part.
 #include "codegen/kernels/moe/grouped_linear.h"
 #include "codegen/kernels/common/dot.h"
 #include "codegen/kernels/common/mxfp4.h"
@@ -17,9 +17,9 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 
 namespace {
 
-constexpr int kMaxWidth = 2 * kLanes;   // rows of W behind 16 output columns: 16, or 32 with `pair`
-constexpr int kMaxPackedRows = 4;       // rows of x in one tile of MXFP4: the decoded weights need registers too
-constexpr int64_t kWeightCost = 4;      // reading and decoding the weights of a unit, in rows
+constexpr int kMaxWidth = 2 * kLanes; // rows of W behind 16 output columns: 16, or 32 with `pair`
+constexpr int kMaxPackedRows = 4;     // rows of x in one tile of MXFP4: the decoded weights need registers too
+constexpr int64_t kWeightCost = 4;    // reading and decoding the weights of a unit, in rows
 
 K31_INLINE int width() { return k31_config.pair ? 2 * kLanes : kLanes; }
 K31_INLINE int64_t out_cols() { return k31_config.pair ? k31_config.n / 2 : k31_config.n; }
@@ -31,10 +31,7 @@ K31_INLINE void *result(const Args *args) { return args->tail[k31_config.mxfp4 ?
 template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const *w, const uint8_t *const *s, float *sums) {
   const Config &c = k31_config;
   f32x16 acc[R][4];
-  K31_UNROLL for (int r = 0; r < R; ++r) {
-    K31_UNROLL for (int i = 0; i < 4; ++i)
-      acc[r][i] = splat(0);
-  }
+  K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int i = 0; i < 4; ++i) acc[r][i] = splat(0); }
   int64_t blocks = c.k / kScaleColumns;
   for (int64_t first = 0; first < blocks; first += kLanes) {
     int n = blocks - first < kLanes ? (int)(blocks - first) : kLanes;
@@ -51,13 +48,12 @@ template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const
     }
     for (int b = 0; b < n; ++b) {
       EvenOdd xv[R];
-      K31_UNROLL for (int r = 0; r < R; ++r)
-        xv[r] = split_even_odd(x, c.x_type, r * (int64_t)c.ld_x + (first + b) * kScaleColumns);
+      K31_UNROLL for (int r = 0; r < R; ++r) xv[r] =
+          split_even_odd(x, c.x_type, r * (int64_t)c.ld_x + (first + b) * kScaleColumns);
       K31_UNROLL for (int i = 0; i < 4; ++i) {
         EvenOdd wv = decode_e2m1(w[i] + (first + b) * kCodeBytes);
         wv.even *= splat(factor[i][b]), wv.odd *= splat(factor[i][b]);
-        K31_UNROLL for (int r = 0; r < R; ++r)
-          acc[r][i] = fma16(xv[r].odd, wv.odd, fma16(xv[r].even, wv.even, acc[r][i]));
+        K31_UNROLL for (int r = 0; r < R; ++r) acc[r][i] = fma16(xv[r].odd, wv.odd, fma16(xv[r].even, wv.even, acc[r][i]));
       }
     }
   }
@@ -112,12 +108,24 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
 K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows, int64_t unit) {
   float sums[kMaxTileRows * kMaxWidth];
   switch (rows) {
-  case 1: sums_of<1>(args, expert, row, unit, sums); break;
-  case 2: sums_of<2>(args, expert, row, unit, sums); break;
-  case 3: sums_of<3>(args, expert, row, unit, sums); break;
-  case 4: sums_of<4>(args, expert, row, unit, sums); break;
-  case 5: sums_of<5>(args, expert, row, unit, sums); break;
-  default: sums_of<6>(args, expert, row, unit, sums); break;
+  case 1:
+    sums_of<1>(args, expert, row, unit, sums);
+    break;
+  case 2:
+    sums_of<2>(args, expert, row, unit, sums);
+    break;
+  case 3:
+    sums_of<3>(args, expert, row, unit, sums);
+    break;
+  case 4:
+    sums_of<4>(args, expert, row, unit, sums);
+    break;
+  case 5:
+    sums_of<5>(args, expert, row, unit, sums);
+    break;
+  default:
+    sums_of<6>(args, expert, row, unit, sums);
+    break;
   }
   for (int r = 0; r < rows; ++r)
     finish_row(args, row + r, unit, sums + r * kMaxWidth);
@@ -145,7 +153,8 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       continue;
     // The units whose cost begins inside this task's share.
     int64_t cost = end - begin + kWeightCost;
-    int64_t first = clamp((work.begin - start + cost - 1) / cost, units), last = clamp((work.end - start + cost - 1) / cost, units);
+    int64_t first = clamp((work.begin - start + cost - 1) / cost, units),
+            last = clamp((work.end - start + cost - 1) / cost, units);
     start += units * cost;
     for (int64_t row0 = begin; row0 < end; row0 += block) {
       int64_t row1 = row0 + block < end ? row0 + block : end;

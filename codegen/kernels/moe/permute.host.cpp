@@ -1,5 +1,5 @@
-// moe.permute on the host: a counting sort of the choices by expert. `offsets` serves as counters, then as cursors, then holds the
-// result, so that no other memory is needed; one task does all of it.
+// moe.permute on the host: a counting sort of the choices by expert. `offsets` serves as counters, then as cursors, then holds
+// the result, so that no other memory is needed; one task does all of it.
 #include "codegen/kernels/moe/permute.h"
 #include "codegen/kernels/common/host.h"
 

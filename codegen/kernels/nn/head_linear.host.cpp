@@ -1,5 +1,6 @@
-// nn.head_linear on the host. W[h] as [out, in]: dot products along `in` (common/dot.h). W[h] as [in, out] (`transposed`): rows of
-// W are scaled by the values of x and added, 64 columns at a time. The unit of work is one head by 64 output columns; no sum is split.
+// nn.head_linear on the host. W[h] as [out, in]: dot products along `in` (common/dot.h). W[h] as [in, out] (`transposed`): rows
+// of W are scaled by the values of x and added, 64 columns at a time. The unit of work is one head by 64 output columns; no sum
+// is split.
 #include "codegen/kernels/nn/head_linear.h"
 #include "codegen/kernels/common/dot.h"
 
@@ -36,23 +37,18 @@ template <int R> K31_INLINE void scaled_rows(const void *x, const void *w, void 
   constexpr int V = kColumns / kLanes;
   int n = least(c.out - col, kColumns);
   f32x16 acc[R][V];
-  K31_UNROLL for (int r = 0; r < R; ++r) {
-    K31_UNROLL for (int v = 0; v < V; ++v)
-      acc[r][v] = splat(0);
-  }
+  K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int v = 0; v < V; ++v) acc[r][v] = splat(0); }
   for (int64_t k = 0; k < c.in; ++k) {
     f32x16 wv[V];
-    K31_UNROLL for (int v = 0; v < V; ++v)
-      wv[v] = n > v * kLanes ? load_part(w, c.w_type, k * c.out + col + v * kLanes, least(n - v * kLanes, kLanes)) : splat(0);
+    K31_UNROLL for (int v = 0; v < V; ++v) wv[v] =
+        n > v * kLanes ? load_part(w, c.w_type, k * c.out + col + v * kLanes, least(n - v * kLanes, kLanes)) : splat(0);
     K31_UNROLL for (int r = 0; r < R; ++r) {
       f32x16 xv = splat(load(x, c.x_type, r * c.ld_x + k));
-      K31_UNROLL for (int v = 0; v < V; ++v)
-        acc[r][v] = fma16(xv, wv[v], acc[r][v]);
+      K31_UNROLL for (int v = 0; v < V; ++v) acc[r][v] = fma16(xv, wv[v], acc[r][v]);
     }
   }
   K31_UNROLL for (int r = 0; r < R; ++r) {
-    K31_UNROLL for (int v = 0; v < V; ++v)
-      if (n > v * kLanes)
+    K31_UNROLL for (int v = 0; v < V; ++v) if (n > v * kLanes)
         store_part(out, c.out_type, out_at + r * c.ld_out + col + v * kLanes, acc[r][v], least(n - v * kLanes, kLanes));
   }
 }
@@ -81,10 +77,18 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     for (int64_t row = 0; row < live;) {
       int rows = tile_rows(live - row, least(most_tile_rows(), 4));
       switch (rows) {
-      case 1: tile<1>(args, row, head, col); break;
-      case 2: tile<2>(args, row, head, col); break;
-      case 3: tile<3>(args, row, head, col); break;
-      default: tile<4>(args, row, head, col); break;
+      case 1:
+        tile<1>(args, row, head, col);
+        break;
+      case 2:
+        tile<2>(args, row, head, col);
+        break;
+      case 3:
+        tile<3>(args, row, head, col);
+        break;
+      default:
+        tile<4>(args, row, head, col);
+        break;
       }
       row += rows;
     }

@@ -1,7 +1,7 @@
 // nn.linear on the host: register tiles of dot products along K (common/dot.h), then the fused epilogue.
 //
-// The unit of work is one block of rows of x by 16 output columns. Rows of a block stay in the second-level cache while the 16 (or
-// 2 x 16) rows of W pass by once; with few live rows there is one block and W is read from memory exactly once.
+// The unit of work is one block of rows of x by 16 output columns. Rows of a block stay in the second-level cache while the 16
+// (or 2 x 16) rows of W pass by once; with few live rows there is one block and W is read from memory exactly once.
 #include "codegen/kernels/nn/linear.h"
 #include "codegen/kernels/common/dot.h"
 #include "codegen/kernels/common/operand.h"
@@ -54,8 +54,8 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
     memcpy(in + (elements + i) * kLanes, &v, sizeof v);
   }
   k31_region_0(in, out);
-  K31_UNROLL for (int i = 0; i < c.outputs; ++i)
-    store_part(args->tail[c.extras + i], (DType)c.out_type[i], row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
+  K31_UNROLL for (int i = 0; i < c.outputs; ++i) store_part(args->tail[c.extras + i], (DType)c.out_type[i],
+                                                            row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
 }
 
 } // namespace
@@ -71,12 +71,24 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       float sums[kMaxTileRows * kMaxWidth];
       int rows = tile_rows(last - row, most_tile_rows());
       switch (rows) {
-      case 1: sums_of<1>(args, row, unit, sums); break;
-      case 2: sums_of<2>(args, row, unit, sums); break;
-      case 3: sums_of<3>(args, row, unit, sums); break;
-      case 4: sums_of<4>(args, row, unit, sums); break;
-      case 5: sums_of<5>(args, row, unit, sums); break;
-      default: sums_of<6>(args, row, unit, sums); break;
+      case 1:
+        sums_of<1>(args, row, unit, sums);
+        break;
+      case 2:
+        sums_of<2>(args, row, unit, sums);
+        break;
+      case 3:
+        sums_of<3>(args, row, unit, sums);
+        break;
+      case 4:
+        sums_of<4>(args, row, unit, sums);
+        break;
+      case 5:
+        sums_of<5>(args, row, unit, sums);
+        break;
+      default:
+        sums_of<6>(args, row, unit, sums);
+        break;
       }
       for (int r = 0; r < rows; ++r)
         finish_row(args, row + r, unit, sums + r * kMaxWidth);

@@ -55,18 +55,17 @@ template <class F> K31_INLINE void for_columns(int64_t begin, int64_t end, F f) 
     f(col, (int)(end - col));
 }
 
-// Adds the reductions of phase P over [begin, end) to `in` behind the `known` sums of earlier phases; returns how many are known now.
+// Adds the reductions of phase P over [begin, end) to `in` behind the `known` sums of earlier phases; returns how many are known
+// now.
 template <int P> K31_INLINE int reduce(const Args *args, int64_t row, int64_t begin, int64_t end, float *in, int known) {
   const Config &c = k31_config;
   f32x16 acc[kMaxSums];
-  K31_UNROLL for (int s = 0; s < c.sums[P]; ++s)
-    acc[s] = splat(0);
+  K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] = splat(0);
   for_columns(begin, end, [&](int64_t col, int n) __attribute__((always_inline)) {
     float out[kMaxSums * kLanes];
     load_elements(args, row, col, n, in);
     region<P>(in, out);
-    K31_UNROLL for (int s = 0; s < c.sums[P]; ++s)
-      acc[s] += first_lanes(load_vector<f32x16>(out + s * kLanes), n);
+    K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] += first_lanes(load_vector<f32x16>(out + s * kLanes), n);
   });
   K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) {
     f32x16 v = splat(sum(acc[s]));
@@ -81,8 +80,8 @@ template <int P> K31_INLINE void results(const Args *args, int64_t row, int64_t 
     float out[kMaxOperands * kLanes];
     load_elements(args, row, col, n, in);
     region<P>(in, out);
-    K31_UNROLL for (int i = 0; i < c.outputs; ++i)
-      store_part(args->tail[c.inputs + i], (DType)c.out_type[i], row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
+    K31_UNROLL for (int i = 0; i < c.outputs; ++i) store_part(args->tail[c.inputs + i], (DType)c.out_type[i],
+                                                              row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
   });
 }
 
@@ -99,11 +98,16 @@ K31_INLINE void group(const Args *args, int64_t row, int64_t begin, int64_t end)
   if (c.phases > 3)
     known = reduce<3>(args, row, begin, end, in, known);
   switch (c.phases) {
-  case 0: return results<0>(args, row, begin, end, in);
-  case 1: return results<1>(args, row, begin, end, in);
-  case 2: return results<2>(args, row, begin, end, in);
-  case 3: return results<3>(args, row, begin, end, in);
-  default: return results<4>(args, row, begin, end, in);
+  case 0:
+    return results<0>(args, row, begin, end, in);
+  case 1:
+    return results<1>(args, row, begin, end, in);
+  case 2:
+    return results<2>(args, row, begin, end, in);
+  case 3:
+    return results<3>(args, row, begin, end, in);
+  default:
+    return results<4>(args, row, begin, end, in);
   }
 }
 

@@ -1,7 +1,7 @@
 // nn.sample on the host: a row is one task's work.
 //
-// Top-p needs no sort: a quickselect by probability mass finds the least likely kept token in linear time on average. Probabilities
-// are recomputed by id for the draw, because the selection reorders its copy. Masses are summed in fp64.
+// Top-p needs no sort: a quickselect by probability mass finds the least likely kept token in linear time on average.
+// Probabilities are recomputed by id for the draw, because the selection reorders its copy. Masses are summed in fp64.
 #include "codegen/kernels/nn/sample.h"
 #include "codegen/kernels/common/host.h"
 

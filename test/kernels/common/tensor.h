@@ -48,7 +48,7 @@ inline float uniform(float low, float high) { return std::uniform_real_distribut
 
 class Tensor {
 public:
-  static constexpr int64_t kGuard = 64; // elements before and after, poisoned as well
+  static constexpr int64_t kGuard = 64;        // elements before and after, poisoned as well
   static constexpr uint8_t kPoisonByte = 0xff; // all ones: NaN in fp32 and bf16, -1 in i32
 
   Tensor() = default;
@@ -132,9 +132,9 @@ private:
   std::vector<uint8_t> bytes_;
 };
 
-// Compares the first `rows` rows with want(r, c), a double. `sum_tolerance` bounds the fp32 work; bf16 outputs get half an ulp more.
-template <class F>
-void expect_close(const Tensor &got, int64_t rows, F want, double sum_tolerance, const char *what = "out") {
+// Compares the first `rows` rows with want(r, c), a double. `sum_tolerance` bounds the fp32 work; bf16 outputs get half an ulp
+// more.
+template <class F> void expect_close(const Tensor &got, int64_t rows, F want, double sum_tolerance, const char *what = "out") {
   int reported = 0;
   for (int64_t r = 0; r < rows && reported < 5; ++r)
     for (int64_t c = 0; c < got.cols() && reported < 5; ++c) {
