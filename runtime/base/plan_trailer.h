@@ -1,4 +1,5 @@
-// Version and trailer of a plan file: what follows the FlatBuffer, shared by the compiler that writes it and the runtime that checks it.
+// Version and trailer of a plan file: what follows the FlatBuffer, shared by the compiler that writes it and the runtime that
+// checks it.
 //
 // | bytes | content                                              |
 // |-------|------------------------------------------------------|

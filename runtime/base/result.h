@@ -36,13 +36,13 @@ inline tl::unexpected<Error> context(const std::string &where, Error error) {
 // Return early with the error of a Result; K31_ASSIGN also names the value.
 #define K31_CONCAT_(a, b) a##b
 #define K31_CONCAT(a, b) K31_CONCAT_(a, b)
-#define K31_TRY(expression)                                                                                                        \
-  do {                                                                                                                             \
-    if (auto k31_result = (expression); !k31_result)                                                                               \
-      return tl::unexpected(std::move(k31_result.error()));                                                                        \
+#define K31_TRY(expression)                                                                                                      \
+  do {                                                                                                                           \
+    if (auto k31_result = (expression); !k31_result)                                                                             \
+      return tl::unexpected(std::move(k31_result.error()));                                                                      \
   } while (0)
-#define K31_ASSIGN(declaration, expression)                                                                                        \
-  auto K31_CONCAT(k31_value_, __LINE__) = (expression);                                                                            \
-  if (!K31_CONCAT(k31_value_, __LINE__))                                                                                           \
-    return tl::unexpected(std::move(K31_CONCAT(k31_value_, __LINE__).error()));                                                    \
+#define K31_ASSIGN(declaration, expression)                                                                                      \
+  auto K31_CONCAT(k31_value_, __LINE__) = (expression);                                                                          \
+  if (!K31_CONCAT(k31_value_, __LINE__))                                                                                         \
+    return tl::unexpected(std::move(K31_CONCAT(k31_value_, __LINE__).error()));                                                  \
   declaration = std::move(*K31_CONCAT(k31_value_, __LINE__))

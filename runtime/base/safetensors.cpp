@@ -26,7 +26,8 @@ struct Header {
 Result<Header> read_header(const std::string &path) {
   K31_ASSIGN(const File file, File::open(path));
   if (file.size() < 8)
-    return fail(Code::invalid_input, cat("the file has ", file.size(), " bytes, a safetensors file has at least 8; fetch it again"));
+    return fail(Code::invalid_input,
+                cat("the file has ", file.size(), " bytes, a safetensors file has at least 8; fetch it again"));
   std::byte field[8];
   K31_TRY(file.read_at(0, field));
   uint64_t length = 0;
@@ -57,7 +58,8 @@ struct ParsedFile {
 
 Result<ParsedFile> parse_file(const std::string &path, uint32_t index) {
   K31_ASSIGN(Header header, read_header(path));
-  K31_ASSIGN(std::vector<TensorInfo> tensors, safetensors::parse_header(header.json(), header.bytes.size(), header.file_bytes, index));
+  K31_ASSIGN(std::vector<TensorInfo> tensors,
+             safetensors::parse_header(header.json(), header.bytes.size(), header.file_bytes, index));
   return ParsedFile{std::move(header), std::move(tensors)};
 }
 
@@ -93,8 +95,9 @@ Result<void> check_index(const std::vector<safetensors::IndexEntry> &index, cons
       return fail(Code::invalid_input, "the index places tensor " + quote(entry.tensor) + " in " + quote(entry.file) +
                                            ", but no file holds it; fetch the checkpoint again");
     if (checkpoint.files[tensor->file].name != entry.file)
-      return fail(Code::invalid_input, "the index places tensor " + quote(entry.tensor) + " in " + quote(entry.file) + ", but it is in " +
-                                           quote(checkpoint.files[tensor->file].name) + "; fetch the checkpoint again");
+      return fail(Code::invalid_input, "the index places tensor " + quote(entry.tensor) + " in " + quote(entry.file) +
+                                           ", but it is in " + quote(checkpoint.files[tensor->file].name) +
+                                           "; fetch the checkpoint again");
   }
   return {};
 }
@@ -106,7 +109,8 @@ bool is_plain_name(std::string_view name) {
 }
 
 const TensorInfo *Checkpoint::find(std::string_view name) const {
-  auto at = std::lower_bound(tensors.begin(), tensors.end(), name, [](const TensorInfo &t, std::string_view n) { return t.name < n; });
+  auto at =
+      std::lower_bound(tensors.begin(), tensors.end(), name, [](const TensorInfo &t, std::string_view n) { return t.name < n; });
   return at != tensors.end() && at->name == name ? &*at : nullptr;
 }
 
@@ -139,7 +143,8 @@ Result<Checkpoint> read_checkpoint(const std::string &folder) {
   } else if (std::filesystem::exists(join(folder, "model.safetensors"), ignored)) {
     names = {"model.safetensors"};
   } else {
-    return fail(Code::not_found, quote(folder, 4096) + " holds neither " + kIndexName + " nor model.safetensors; name a checkpoint's folder");
+    return fail(Code::not_found,
+                quote(folder, 4096) + " holds neither " + kIndexName + " nor model.safetensors; name a checkpoint's folder");
   }
 
   K31_ASSIGN(std::vector<ParsedFile> files, parse_files(folder, names));
@@ -156,11 +161,12 @@ Result<Checkpoint> read_checkpoint(const std::string &folder) {
     std::move(files[i].tensors.begin(), files[i].tensors.end(), std::back_inserter(checkpoint.tensors));
   }
   checkpoint.hash = hex(hasher.digest());
-  std::sort(checkpoint.tensors.begin(), checkpoint.tensors.end(), [](const TensorInfo &a, const TensorInfo &b) { return a.name < b.name; });
+  std::sort(checkpoint.tensors.begin(), checkpoint.tensors.end(),
+            [](const TensorInfo &a, const TensorInfo &b) { return a.name < b.name; });
   for (size_t i = 1; i < checkpoint.tensors.size(); ++i)
     if (const TensorInfo &a = checkpoint.tensors[i - 1], &b = checkpoint.tensors[i]; a.name == b.name)
-      return fail(Code::invalid_input, "tensor " + quote(a.name) + " is in both " + quote(names[a.file]) + " and " + quote(names[b.file]) +
-                                           "; the folder mixes checkpoints, fetch it again");
+      return fail(Code::invalid_input, "tensor " + quote(a.name) + " is in both " + quote(names[a.file]) + " and " +
+                                           quote(names[b.file]) + "; the folder mixes checkpoints, fetch it again");
   if (auto checked = check_index(index, checkpoint); !checked)
     return context(index_path, std::move(checked.error()));
   return checkpoint;

@@ -9,9 +9,9 @@ uint32_t dtype_bits(std::string_view dtype) {
   static constexpr struct {
     std::string_view name;
     uint32_t bits;
-  } known[] = {{"BF16", 16},   {"U8", 8},      {"F32", 32},    {"F16", 16}, {"I32", 32},    {"I64", 64},    {"F64", 64},
-               {"I8", 8},      {"I16", 16},    {"U16", 16},    {"U32", 32}, {"U64", 64},    {"BOOL", 8},    {"F8_E4M3", 8},
-               {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F4", 4},      {"C64", 64}, {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+  } known[] = {{"BF16", 16},   {"U8", 8},      {"F32", 32}, {"F16", 16}, {"I32", 32},    {"I64", 64},   {"F64", 64},
+               {"I8", 8},      {"I16", 16},    {"U16", 16}, {"U32", 32}, {"U64", 64},    {"BOOL", 8},   {"F8_E4M3", 8},
+               {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F4", 4},   {"C64", 64}, {"F6_E2M3", 6}, {"F6_E3M2", 6}};
   for (const auto &entry : known)
     if (entry.name == dtype)
       return entry.bits;
@@ -36,7 +36,9 @@ struct Reader : nlohmann::json_sax<Json> {
   bool boolean(bool) override { return refuse("a boolean where another value was expected"); }
   bool number_integer(number_integer_t value) override { return refuse(cat("the negative number ", value)); }
   bool number_unsigned(number_unsigned_t) override { return refuse("a number where another value was expected"); }
-  bool number_float(number_float_t, const string_t &text) override { return refuse("the number " + quote(text) + " is not an integer"); }
+  bool number_float(number_float_t, const string_t &text) override {
+    return refuse("the number " + quote(text) + " is not an integer");
+  }
   bool string(string_t &text) override { return refuse("the string " + quote(text) + " where another value was expected"); }
   bool binary(binary_t &) override { return refuse("binary data"); }
   bool start_object(size_t) override { return refuse("an object where another value was expected"); }
@@ -163,18 +165,21 @@ bool tensor_bytes(const TensorInfo &tensor, uint64_t *bytes) {
 Result<std::vector<TensorInfo>> parse_header(std::string_view json, uint64_t data_begin, uint64_t file_bytes, uint32_t file) {
   HeaderReader reader;
   if (!Json::sax_parse(json.data(), json.data() + json.size(), &reader))
-    return fail(Code::invalid_input, "the header holds " + reader.problem + "; the file is damaged or no safetensors file, fetch it again");
+    return fail(Code::invalid_input,
+                "the header holds " + reader.problem + "; the file is damaged or no safetensors file, fetch it again");
   std::vector<TensorInfo> &tensors = reader.tensors;
   const uint64_t data_bytes = file_bytes - data_begin;
   for (TensorInfo &tensor : tensors) {
     uint64_t expected = 0;
     const bool fits = tensor_bytes(tensor, &expected);
     if (tensor.end < tensor.begin || tensor.end > data_bytes)
-      return fail(Code::invalid_input, cat("tensor ", quote(tensor.name), " has data_offsets [", tensor.begin, ", ", tensor.end,
-                                           "], but the file holds ", data_bytes, " bytes of data; it is cut short or damaged, fetch it again"));
+      return fail(Code::invalid_input,
+                  cat("tensor ", quote(tensor.name), " has data_offsets [", tensor.begin, ", ", tensor.end,
+                      "], but the file holds ", data_bytes, " bytes of data; it is cut short or damaged, fetch it again"));
     if (!fits || expected != tensor.end - tensor.begin)
-      return fail(Code::invalid_input, cat("tensor ", quote(tensor.name), " has ", tensor.end - tensor.begin, " bytes, but its shape and dtype ",
-                                           tensor.dtype, " need ", fits ? std::to_string(expected) : "another size", "; the file is damaged"));
+      return fail(Code::invalid_input,
+                  cat("tensor ", quote(tensor.name), " has ", tensor.end - tensor.begin, " bytes, but its shape and dtype ",
+                      tensor.dtype, " need ", fits ? std::to_string(expected) : "another size", "; the file is damaged"));
     tensor.begin += data_begin, tensor.end += data_begin, tensor.file = file;
   }
 
@@ -183,12 +188,14 @@ Result<std::vector<TensorInfo>> parse_header(std::string_view json, uint64_t dat
   uint64_t covered = data_begin;
   for (const TensorInfo &tensor : tensors) {
     if (tensor.begin != covered)
-      return fail(Code::invalid_input, cat("tensor ", quote(tensor.name), " begins at byte ", tensor.begin, ", but the tensors before it end at ",
-                                           covered, ": ", tensor.begin < covered ? "they overlap" : "there is a hole", "; the file is damaged"));
+      return fail(Code::invalid_input,
+                  cat("tensor ", quote(tensor.name), " begins at byte ", tensor.begin, ", but the tensors before it end at ",
+                      covered, ": ", tensor.begin < covered ? "they overlap" : "there is a hole", "; the file is damaged"));
     covered = tensor.end;
   }
   if (covered != file_bytes)
-    return fail(Code::invalid_input, cat("the file has ", file_bytes, " bytes, its tensors end at ", covered, "; it is damaged, fetch it again"));
+    return fail(Code::invalid_input,
+                cat("the file has ", file_bytes, " bytes, its tensors end at ", covered, "; it is damaged, fetch it again"));
 
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo &a, const TensorInfo &b) { return a.name < b.name; });
   for (size_t i = 1; i < tensors.size(); ++i)
@@ -209,8 +216,8 @@ Result<std::vector<IndexEntry>> parse_index(std::string_view json) {
     if (i > 0 && entries[i].tensor == entries[i - 1].tensor)
       return fail(Code::invalid_input, "the index names tensor " + quote(entries[i].tensor) + " twice");
     if (!is_plain_name(entries[i].file))
-      return fail(Code::invalid_input,
-                  "the index places tensor " + quote(entries[i].tensor) + " in " + quote(entries[i].file) + ", which is no plain file name");
+      return fail(Code::invalid_input, "the index places tensor " + quote(entries[i].tensor) + " in " + quote(entries[i].file) +
+                                           ", which is no plain file name");
   }
   return std::move(entries);
 }

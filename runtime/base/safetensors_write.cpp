@@ -14,8 +14,8 @@ Result<void> write_safetensors(const std::string &path, std::span<const TensorDa
       if (__builtin_mul_overflow(bits, extent, &bits))
         return fail(Code::invalid_input, "the shape of tensor " + quote(tensor.name) + " does not fit 64 bits");
     if (dtype_bits(tensor.dtype) == 0 || bits != tensor.bytes.size() * 8)
-      return fail(Code::invalid_input, cat("tensor ", quote(tensor.name), " has ", tensor.bytes.size(), " bytes, but its shape and dtype ",
-                                           tensor.dtype, " need ", bits / 8));
+      return fail(Code::invalid_input, cat("tensor ", quote(tensor.name), " has ", tensor.bytes.size(),
+                                           " bytes, but its shape and dtype ", tensor.dtype, " need ", bits / 8));
     if (header.contains(tensor.name))
       return fail(Code::invalid_input, "tensor " + quote(tensor.name) + " is given twice");
     header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {at, at + tensor.bytes.size()}}};

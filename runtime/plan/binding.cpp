@@ -1,0 +1,168 @@
+#include "runtime/plan/binding.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/cpu.h"
+#include <algorithm>
+
+namespace k31 {
+
+Result<void> check_runnable(const plan::Plan &plan) {
+  if (plan.key()->target()->string_view() != "cpu")
+    return fail(Code::unsupported, "the plan is for target " + quote(plan.key()->target()->str()) +
+                                       ", this runtime runs target 'cpu'; compile the plan with --target cpu");
+  const plan::Mesh &mesh = *plan.mesh();
+  if (const uint64_t world = uint64_t(mesh.tp()) * mesh.dp() * mesh.pp(); world > 1)
+    return fail(Code::unsupported, cat("the plan is for ", world, " ranks (tp=", mesh.tp(), ",dp=", mesh.dp(), ",pp=", mesh.pp(),
+                                       "), this runtime runs one; compile the plan for a mesh of one"));
+  return {};
+}
+
+Result<std::vector<host::Memory>> allocate_arenas(const plan::Plan &plan) {
+  uint64_t total = plan.reserve();
+  for (const plan::Arena *arena : *plan.arenas())
+    if (__builtin_add_overflow(total, arena->bytes(), &total))
+      return fail(Code::invalid_input, "the sizes of the arenas do not fit 64 bits; the plan is wrong, compile it again");
+  if (const uint64_t limit = host::memory_limit(); total > limit)
+    return fail(Code::out_of_memory, cat("the plan needs ", total, " bytes of memory, this machine has ", limit,
+                                         "; compile it with a smaller context, batch or layer range"));
+  std::vector<host::Memory> arenas;
+  for (const plan::Arena *arena : *plan.arenas()) {
+    K31_ASSIGN(host::Memory memory, host::Memory::allocate(arena->name()->str(), arena->bytes(), arena->alignment()));
+    arenas.push_back(std::move(memory));
+  }
+  return arenas;
+}
+
+void poison_arenas(const plan::Plan &plan, const std::vector<host::Memory> &arenas) {
+  for (size_t i = 0; i < arenas.size(); ++i)
+    if (plan.arenas()->Get(i)->kind() != plan::ArenaKind::weights)
+      std::fill(arenas[i].bytes().begin(), arenas[i].bytes().end(), std::byte{0xff});
+}
+
+// Features of an image that this processor lacks: "avx512f, avx512bw".
+static std::string missing_features(const plan::Image &image) {
+  std::string missing;
+  for (const flatbuffers::String *feature : *image.features())
+    if (!cpu_has(feature->string_view()))
+      missing += (missing.empty() ? "" : ", ") + feature->str();
+  return missing;
+}
+
+Result<HostCode> load_code(const plan::Plan &plan) {
+  HostCode code;
+  std::vector<std::string> missing;
+  for (const plan::Image *image : *plan.images())
+    missing.push_back(missing_features(*image));
+  for (const plan::Kernel *kernel : *plan.kernels()) {
+    const auto fits = [&](uint32_t image) { return missing[image].empty(); };
+    const auto chosen = std::find_if(kernel->images()->begin(), kernel->images()->end(), fits);
+    if (chosen == kernel->images()->end()) {
+      const uint32_t last = kernel->images()->Get(kernel->images()->size() - 1); // the least demanding one
+      return fail(Code::unsupported, cat("no image of kernel ", quote(kernel->name()->str()),
+                                         " fits this processor: ", quote(plan.images()->Get(last)->target()->str()), " needs ",
+                                         missing[last], "; compile the plan for this machine"));
+    }
+    auto at = code.images.find(*chosen);
+    if (at == code.images.end()) {
+      const flatbuffers::Vector<uint8_t> &bytes = *plan.images()->Get(*chosen)->code();
+      auto image = host::Image::open({bytes.data(), bytes.size()});
+      if (!image)
+        return context(cat("image ", *chosen), std::move(image.error()));
+      at = code.images.emplace(*chosen, std::move(*image)).first;
+    }
+    auto function = at->second.find(kernel->symbol()->str());
+    if (!function)
+      return context("kernel " + quote(kernel->name()->str()), std::move(function.error()));
+    code.functions.push_back(*function);
+  }
+  return code;
+}
+
+namespace {
+
+struct Preparer {
+  const plan::Plan &plan;
+  const HostCode &code;
+  const std::vector<host::Memory> &arenas;
+
+  std::byte *address(uint32_t arena, uint64_t offset) const { return arenas[arena].bytes().data() + offset; }
+  std::byte *address(const plan::Slice &slice) const { return address(slice.arena(), slice.offset()); }
+
+  void copy(Program &program, const plan::Slice &source, const plan::Slice &dest, uint64_t bytes) const {
+    if (bytes > 0 && address(source) != address(dest))
+      program.steps.push_back({nullptr, address(source), address(dest), bytes, 0});
+  }
+
+  void launch(Program &program, const plan::Launch &launch) const {
+    program.steps.push_back(
+        {code.functions[launch.kernel()], program.pointers.data() + program.pointers.size(), nullptr, 0, launch.grid_x()});
+    for (const plan::Slice *arg : *launch.args())
+      program.pointers.push_back(address(*arg));
+  }
+
+  // A group of one rank: every collective leaves at the destination what the source holds.
+  Result<void> collective(Program &program, const plan::Entry &entry, const plan::Collective &c) const {
+    if (c.op() == plan::CollectiveOp::send || c.op() == plan::CollectiveOp::recv)
+      return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()),
+                                           " to rank ", c.peer(), " of axis ", plan::EnumNameMeshAxis(c.axis()),
+                                           ", but the mesh has one rank; the plan is wrong, compile it again"));
+    const uint64_t bytes = c.count() * (c.dtype() == plan::DType::bf16 ? 2 : c.dtype() == plan::DType::u8 ? 1 : 4);
+    if (bytes > c.dest()->bytes())
+      return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()), " of ",
+                                           bytes, " bytes to ", c.dest()->bytes(), "; the plan is wrong, compile it again"));
+    copy(program, *c.source(), *c.dest(), bytes);
+    return {};
+  }
+
+  std::vector<Port> ports(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings) const {
+    std::vector<Port> list;
+    for (const plan::Binding *binding : bindings) {
+      uint64_t bytes = binding->dtype() == plan::DType::bf16 ? 2 : binding->dtype() == plan::DType::u8 ? 1 : 4;
+      for (uint64_t extent : *binding->shape())
+        bytes *= extent; // checked at Load
+      list.push_back({binding->name()->string_view(), address(binding->arena(), binding->offset()), bytes});
+    }
+    return list;
+  }
+
+  Result<Program> program(const plan::Entry &entry) const {
+    Program program;
+    program.inputs = ports(*entry.inputs());
+    program.outputs = ports(*entry.outputs());
+    // Steps point into `pointers`, so it gets its final size before the first of them.
+    size_t pointers = 0;
+    for (uint32_t i = 0; i < entry.commands()->size(); ++i)
+      if (entry.commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch)
+        pointers += entry.commands()->GetAs<plan::Launch>(i)->args()->size();
+    program.pointers.reserve(pointers);
+    for (uint32_t i = 0; i < entry.commands()->size(); ++i)
+      switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
+      case plan::Command::Launch:
+        launch(program, *entry.commands()->GetAs<plan::Launch>(i));
+        break;
+      case plan::Command::Copy: {
+        const plan::Copy &c = *entry.commands()->GetAs<plan::Copy>(i);
+        copy(program, *c.source(), *c.dest(), c.source()->bytes());
+        break;
+      }
+      case plan::Command::Collective:
+        K31_TRY(collective(program, entry, *entry.commands()->GetAs<plan::Collective>(i)));
+        break;
+      default:
+        break; // Record and Wait: order is given
+      }
+    return program;
+  }
+};
+
+} // namespace
+
+Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas) {
+  std::vector<Program> programs;
+  for (const plan::Entry *entry : *plan.entries()) {
+    K31_ASSIGN(Program program, (Preparer{plan, code, arenas}.program(*entry)));
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+} // namespace k31

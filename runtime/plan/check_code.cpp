@@ -1,0 +1,136 @@
+// Images, kernels and commands.
+#include "runtime/plan/check.h"
+
+namespace k31::check {
+
+Result<void> code(const plan::Plan &plan) {
+  for (uint32_t i = 0; i < plan.images()->size(); ++i)
+    if (plan.images()->Get(i)->code()->size() == 0)
+      return refuse(cat("image ", i, " holds no code"));
+  for (const plan::Kernel *kernel : *plan.kernels()) {
+    const std::string name = "kernel " + quote(kernel->name()->str());
+    if (kernel->symbol()->size() == 0)
+      return refuse(name + " has no symbol");
+    if (kernel->images()->size() == 0)
+      return refuse(name + " has no image");
+    for (uint32_t image : *kernel->images())
+      if (image >= plan.images()->size())
+        return refuse(cat(name, " is in image ", image, " of ", plan.images()->size()));
+  }
+  return {};
+}
+
+namespace {
+
+// Checks of one command; `where` names it in messages.
+struct Checker {
+  const plan::Plan &plan;
+  const plan::Entry &entry;
+  std::vector<bool> &recorded;
+  std::string_view label;
+
+  std::string where() const {
+    return "entry " + quote(entry.name()->str()) + (label.empty() ? std::string() : ", " + quote(label));
+  }
+
+  void take_label(const flatbuffers::String *text) { label = text ? text->string_view() : std::string_view(); }
+
+  Result<void> stream(uint32_t number) const {
+    return number < entry.streams() ? Result<void>() : refuse(cat(where(), ": stream ", number, " of ", entry.streams()));
+  }
+
+  Result<void> slice(const plan::Slice &s, const char *what, uint32_t index, bool writes) const {
+    const uint32_t count = plan.arenas()->size();
+    if (s.arena() >= count)
+      return refuse(cat(where(), ": ", what, " ", index, " is in arena ", s.arena(), " of ", count));
+    const plan::Arena &arena = *plan.arenas()->Get(s.arena());
+    if (!fits(s.offset(), s.bytes(), arena.bytes()))
+      return refuse(cat(where(), ": ", what, " ", index, " has ", s.bytes(), " bytes at offset ", s.offset(), " of arena ",
+                        quote(arena.name()->str()), ", which has ", arena.bytes()));
+    if (!in_range(s.access(), plan::Access::MAX))
+      return refuse(
+          cat(where(), ": ", what, " ", index, " has access ", int(s.access()), ", the last kind is ", int(plan::Access::MAX)));
+    if ((writes || s.access() != plan::Access::read) && arena.kind() == plan::ArenaKind::weights)
+      return refuse(cat(where(), ": ", what, " ", index, " writes to the weights"));
+    return {};
+  }
+
+  Result<void> operator()(const plan::Launch &launch) {
+    take_label(launch.label());
+    if (launch.kernel() >= plan.kernels()->size())
+      return refuse(cat(where(), ": kernel ", launch.kernel(), " of ", plan.kernels()->size()));
+    K31_TRY(stream(launch.stream()));
+    if (launch.grid_x() == 0 || launch.grid_y() == 0 || launch.grid_z() == 0 || launch.block_x() == 0)
+      return refuse(cat(where(), ": grid [", launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "] block ",
+                        launch.block_x(), ", all must be above 0"));
+    if (plan.key()->target()->string_view() == "cpu" && (launch.grid_y() != 1 || launch.grid_z() != 1))
+      return refuse(cat(where(), ": grid [", launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(),
+                        "], host launches have one dimension"));
+    for (uint32_t i = 0; i < launch.args()->size(); ++i)
+      K31_TRY(slice(*launch.args()->Get(i), "argument", i, false));
+    return {};
+  }
+
+  Result<void> operator()(const plan::Collective &c) {
+    take_label(c.label());
+    if (!in_range(c.op(), plan::CollectiveOp::MAX) || !in_range(c.axis(), plan::MeshAxis::MAX) ||
+        !in_range(c.transport(), plan::Transport::MAX) || !in_range(c.dtype(), plan::DType::MAX))
+      return refuse(where() + ": a collective has an operation, axis, transport or type that the schema does not have");
+    K31_TRY(stream(c.stream()));
+    K31_TRY(slice(*c.source(), "source", 0, false));
+    K31_TRY(slice(*c.dest(), "destination", 0, true));
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(c.count(), bytes_of(c.dtype()), &bytes) || bytes > c.source()->bytes())
+      return refuse(cat(where(), ": ", c.count(), " elements of ", plan::EnumNameDType(c.dtype()), " do not fit a source of ",
+                        c.source()->bytes(), " bytes"));
+    return {};
+  }
+
+  Result<void> operator()(const plan::Copy &copy) {
+    take_label(copy.label());
+    K31_TRY(stream(copy.stream()));
+    K31_TRY(slice(*copy.source(), "source", 0, false));
+    K31_TRY(slice(*copy.dest(), "destination", 0, true));
+    if (copy.source()->bytes() != copy.dest()->bytes())
+      return refuse(cat(where(), ": a copy of ", copy.source()->bytes(), " bytes to ", copy.dest()->bytes()));
+    return {};
+  }
+
+  Result<void> event(uint32_t number) const {
+    return number < entry.events() ? Result<void>() : refuse(cat(where(), ": event ", number, " of ", entry.events()));
+  }
+  Result<void> operator()(const plan::Record &record) {
+    K31_TRY(event(record.event()));
+    recorded[record.event()] = true;
+    return stream(record.stream());
+  }
+  Result<void> operator()(const plan::Wait &wait) {
+    K31_TRY(event(wait.event()));
+    if (!recorded[wait.event()])
+      return refuse(cat(where(), ": a wait for event ", wait.event(), ", which no earlier command records"));
+    return stream(wait.stream());
+  }
+};
+
+} // namespace
+
+Result<void> command(const plan::Plan &plan, const plan::Entry &entry, plan::Command type, const void *command,
+                     std::vector<bool> &recorded) {
+  Checker checker{plan, entry, recorded, {}};
+  switch (type) {
+  case plan::Command::Launch:
+    return checker(*static_cast<const plan::Launch *>(command));
+  case plan::Command::Collective:
+    return checker(*static_cast<const plan::Collective *>(command));
+  case plan::Command::Copy:
+    return checker(*static_cast<const plan::Copy *>(command));
+  case plan::Command::Record:
+    return checker(*static_cast<const plan::Record *>(command));
+  case plan::Command::Wait:
+    return checker(*static_cast<const plan::Wait *>(command));
+  default:
+    return refuse(cat(checker.where(), ": a command of kind ", int(type), ", the last kind is ", int(plan::Command::MAX)));
+  }
+}
+
+} // namespace k31::check

@@ -1,0 +1,44 @@
+#include "runtime/plan/plan_file.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/plan_trailer.h"
+#include "runtime/plan/check.h"
+
+namespace k31 {
+
+// A full plan holds about a million tables (a launch and its slices count apart), nested four deep.
+static constexpr flatbuffers::uoffset_t kMaxDepth = 16, kMaxTables = 1u << 24;
+
+Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
+  K31_ASSIGN(const std::span<const std::byte> bytes, unseal(file));
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
+    return fail(Code::unsupported,
+                cat("the plan has ", bytes.size(), " bytes, a FlatBuffer less than 2 GiB; compile it with less code in it"));
+  const auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
+  if (bytes.size() < 8 || !plan::PlanBufferHasIdentifier(data))
+    return fail(Code::invalid_input, "the file identifier is not K31P: not a plan; name a file that k31c made");
+  flatbuffers::Verifier verifier(data, bytes.size(), kMaxDepth, kMaxTables);
+  if (!plan::VerifyPlanBuffer(verifier))
+    return fail(Code::invalid_input, "the plan's tables point outside the file or lack a required field; compile the plan again");
+  const plan::Plan *plan = plan::GetPlan(data);
+  if (plan->major() != kPlanMajor || plan->minor() > kPlanMinor)
+    return fail(Code::unsupported,
+                cat("the plan has format ", plan->major(), ".", plan->minor(), ", this runtime reads ", kPlanMajor, ".0 to ",
+                    kPlanMajor, ".", kPlanMinor,
+                    "; compile the plan with the k31c of this release, or use the runtime that belongs to it"));
+  K31_TRY(check::model(*plan));
+  K31_TRY(check::memory(*plan));
+  K31_TRY(check::weights(*plan));
+  K31_TRY(check::code(*plan));
+  K31_TRY(check::entries(*plan));
+  return plan;
+}
+
+Result<PlanFile> PlanFile::open(const std::string &path) {
+  K31_ASSIGN(MappedFile file, MappedFile::open(path));
+  auto plan = verify_plan(file.bytes());
+  if (!plan)
+    return context(path, std::move(plan.error()));
+  return PlanFile(std::move(file), *plan);
+}
+
+} // namespace k31

@@ -1,0 +1,27 @@
+// A plan file on disk: mapped, verified from the trailer inwards, and read-only afterwards. Needs no device.
+#pragma once
+#include "runtime/base/file.h"
+#include "runtime/base/result.h"
+#include "runtime/schema/plan_generated.h"
+#include <memory>
+#include <string>
+
+namespace k31 {
+
+class PlanFile {
+public:
+  // Trailer, FlatBuffer structure, version, then every index and range: after this, nothing in the plan needs a check again.
+  static Result<PlanFile> open(const std::string &path);
+
+  const plan::Plan &plan() const { return *root; }
+
+private:
+  PlanFile(MappedFile file, const plan::Plan *root) : file(std::move(file)), root(root) {}
+  MappedFile file;
+  const plan::Plan *root;
+};
+
+// The same checks on bytes in memory, which must be aligned to 8; the plan points into them.
+Result<const plan::Plan *> verify_plan(std::span<const std::byte> file);
+
+} // namespace k31

@@ -1,0 +1,39 @@
+#include "runtime/weights/placement.h"
+#include <algorithm>
+#include <cstring>
+
+namespace k31::weights {
+
+bool dest_extent(const plan::Layout &l, uint64_t *bytes) {
+  const uint64_t last = l.row_count() - 1;
+  uint64_t row = 0, at = 0;
+  return !__builtin_mul_overflow(last / l.group(), l.group_stride(), &row) &&
+         !__builtin_add_overflow(row, l.group_begin(), &row) && !__builtin_add_overflow(row, last % l.group(), &row) &&
+         !__builtin_mul_overflow(row, l.dest_row_bytes(), &at) && !__builtin_add_overflow(at, l.byte_count(), bytes);
+}
+
+uint64_t run_length(const plan::Layout &l, uint64_t r, uint64_t limit) {
+  if (l.byte_count() != l.row_bytes() || l.dest_row_bytes() != l.row_bytes())
+    return 1;
+  if (l.group_stride() == l.group())
+    return limit; // groups follow each other
+  return std::min(limit, l.group() - r % l.group());
+}
+
+void place_rows(const plan::Layout &l, uint64_t r, uint64_t count, const std::byte *source, std::byte *member) {
+  while (count > 0) {
+    const uint64_t rows = run_length(l, r, count);
+    memcpy(member + dest_row(l, r) * l.dest_row_bytes(), source + l.byte_begin(),
+           rows == 1 ? l.byte_count() : rows * l.row_bytes());
+    source += rows * l.row_bytes(), r += rows, count -= rows;
+  }
+}
+
+std::string member_name(const plan::WeightStack &stack, uint32_t i) {
+  std::string name = stack.pattern()->str();
+  if (stack.members() && stack.members()->size() > 0)
+    name.replace(name.find("{}"), 2, std::to_string(stack.members()->Get(i)));
+  return name;
+}
+
+} // namespace k31::weights
