@@ -12,6 +12,5 @@ def Attn_Dialect : Dialect {
     which state slots they read and write, and where their pages are.
   }];
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 #endif

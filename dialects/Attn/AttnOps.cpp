@@ -24,6 +24,27 @@ void AttnDialect::initialize() {
   declarePromisedInterfaces<KernelOp, AppendOp, ShortConvOp, KDAOp, IndexSelectOp, AttendOp>(); // codegen attaches the models
 }
 
+int64_t CacheType::getUnitBytes() const { return llvm::product_of(getShape()) * (getElement().getIntOrFloatBitWidth() / 8); }
+
+LogicalResult CacheOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto pool = symbols.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());
+  if (!pool)
+    return emitOpError() << getPoolAttr() << " is not an attn.pool";
+  if (pool.getType() != getResult().getType())
+    return emitOpError() << "has type " << getResult().getType() << ", but " << getPoolAttr() << " has type " << pool.getType();
+  return success();
+}
+
+LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+                                              SmallVectorImpl<Type> &types) {
+  auto q = cast<RankedTensorType>(adaptor.getQ().getType());
+  int64_t top = adaptor.getTopK();
+  if (q.getRank() != 2 || top < 1)
+    return emitOptionalError(location, "expected q [T, heads * head_dim] and top_k of 1 or more, found ", q, " and ", top);
+  types.push_back(RankedTensorType::get({q.getDimSize(0), top}, IntegerType::get(context, 32)));
+  return success();
+}
+
 mlir::LogicalResult PoolOp::verify() { return mlir::success(); }
 mlir::LogicalResult AppendOp::verify() { return mlir::success(); }
 mlir::LogicalResult ShortConvOp::verify() { return mlir::success(); }

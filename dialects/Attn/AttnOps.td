@@ -62,7 +62,7 @@ def Attn_KDAOp : Attn_Op<"kda"> {
   let hasVerifier = 1;
 }
 
-def Attn_IndexSelectOp : Attn_Op<"index_select", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Attn_IndexSelectOp : Attn_Op<"index_select", [InferTypeOpAdaptor]> {
   let summary = "DSA indexer: exact top_k positions of each token, i32 [T, top_k] ascending, padded with -1";
   let description = [{
     One op scores and selects: I(t, s) = sum_h w[t, h] heads^-0.5 relu(head_dim^-0.5 q[t, h] . k(s)), s <= t; equal scores

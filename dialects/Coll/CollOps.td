@@ -21,12 +21,13 @@ class Coll_Op<string mnemonic, list<Trait> traits = []> : Op<Coll_Dialect, mnemo
   let hasVerifier = 1;
 }
 // Same shape in and out over `size` ranks of `axis`; folds to the operand when size is 1.
-class Coll_Resize<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+class Coll_Resize<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
   let summary = text;
   let arguments = (ins AnyRankedTensor:$x, Coll_Axis:$axis, I64Attr:$size);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$x `over` $axis `size` $size attr-dict `:` type($x)";
   let hasFolder = 1;
+  let hasVerifier = 0; // the inference of the result checks it
 }
 
 def Coll_AllReduceOp : Coll_Resize<"all_reduce", "sum over the ranks: [T, C] to [T, C] on every rank">;

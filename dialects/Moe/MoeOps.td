@@ -10,7 +10,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Moe_Op<string mnemonic, list<Trait> traits = []> : Op<Moe_Dialect, mnemonic, traits>;
 def Moe_Live : TensorOf<[I32]>;
 
-def Moe_RouteOp : Moe_Op<"route", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Moe_RouteOp : Moe_Op<"route", [Pure, InferTypeOpAdaptor]> {
   let summary = "fp32 logits [T, E] and bias [E] to ids i32 [T, k] and weights f32 [T, k]";
   let description = [{
     Scores are sigmoids; the bias only selects, equal scores take the lower expert. Weights come from the unbiased scores,
@@ -26,7 +26,7 @@ def Moe_RouteOp : Moe_Op<"route", [Pure, DeclareOpInterfaceMethods<InferTypeOpIn
   let hasVerifier = 1;
 }
 
-def Moe_PermuteOp : Moe_Op<"permute", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Moe_PermuteOp : Moe_Op<"permute", [Pure, InferTypeOpAdaptor]> {
   let summary = "groups rows by expert: [T, C] and ids [T, k] to rows [T k, C], offsets [experts + 1], slot [T, k]";
   let description = "Experts [first, first + experts) are local; slot is -1 for a choice that lives elsewhere.";
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Moe_Live:$live, I64Attr:$first, I64Attr:$experts);

@@ -16,9 +16,29 @@ void NNDialect::initialize() {
   declarePromisedInterfaces<KernelOp, EmbedOp, LinearOp, HeadLinearOp, MapOp, RowOp, GatherOp, SampleOp>(); // codegen attaches the models
 }
 
-mlir::LogicalResult TensorOp::verify() { return mlir::success(); }
-mlir::LogicalResult StackOp::verify() { return mlir::success(); }
-mlir::LogicalResult ColumnsOp::verify() { return mlir::success(); }
+LogicalResult ColumnsOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                          SmallVectorImpl<Type> &types) {
+  auto type = cast<RankedTensorType>(adaptor.getSource().getType());
+  int64_t begin = adaptor.getBegin(), end = adaptor.getEnd();
+  if (type.getRank() != 2 || begin < 0 || begin >= end || end > type.getDimSize(1))
+    return emitOptionalError(location, "columns [", begin, ", ", end, ") do not lie in ", type);
+  types.push_back(type.clone({type.getDimSize(0), end - begin}));
+  return success();
+}
+
+// A view of all columns is its source; a view of a view is one view.
+OpFoldResult ColumnsOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getType())
+    return getSource();
+  auto inner = getSource().getDefiningOp<ColumnsOp>();
+  if (!inner)
+    return {};
+  int64_t shift = inner.getBegin();
+  setBegin(getBegin() + shift);
+  setEnd(getEnd() + shift);
+  getSourceMutable().assign(inner.getSource());
+  return getResult();
+}
 mlir::LogicalResult EmbedOp::verify() { return mlir::success(); }
 mlir::LogicalResult LinearOp::verify() { return mlir::success(); }
 mlir::LogicalResult HeadLinearOp::verify() { return mlir::success(); }

@@ -29,6 +29,10 @@ def NN_TensorOp : NN_Op<"tensor", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$pattern, DenseI64ArrayAttr:$members, DenseI32ArrayAttr:$files,
                        DenseI64ArrayAttr:$offsets, TypeAttrOf<Tensor>:$type);
   let assemblyFormat = "$sym_name $pattern `members` $members `files` $files `offsets` $offsets attr-dict `:` $type";
+  let extraClassDeclaration = [{
+    bool hasExperts();    // the type's leading dimension counts experts
+    int64_t getExperts(); // 1 without experts
+  }];
   let hasVerifier = 1;
 }
 
@@ -58,12 +62,12 @@ def NN_WeightOp : NN_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
 
 //===-- views ---------------------------------------------------------------------------------------------------------===//
 
-def NN_ColumnsOp : NN_Op<"columns", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def NN_ColumnsOp : NN_Op<"columns", [Pure, InferTypeOpAdaptor]> {
   let summary = "columns [begin, end) of [T, C], a view: it costs nothing";
   let arguments = (ins Tensor:$source, I64Attr:$begin, I64Attr:$end);
   let results = (outs Tensor:$result);
   let assemblyFormat = "$source `[` $begin `:` $end `]` attr-dict `:` type($source)";
-  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 //===-- kernels -------------------------------------------------------------------------------------------------------===//
