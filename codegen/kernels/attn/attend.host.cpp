@@ -14,7 +14,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 
 constexpr int kKeys = kLanes;   // keys of a tile: the scores of a head are one vector
 constexpr int kTile = 4;        // heads, or keys, of a register tile
-constexpr int kMaxGroup = 16;   // heads of a group
+constexpr int kMaxGroup = 32;   // heads of a group
 constexpr int kMaxLatent = 512; // both after rounding up to 16
 constexpr int kMaxShared = 64;
 constexpr int kMaxWidth = kMaxLatent + kMaxShared;
@@ -95,6 +95,19 @@ template <int V> K31_INLINE void accumulate(const float *p, const float *scale, 
       store16(sums, DType::f32, h * latent + i * kLanes, acc[h][i]);
 }
 
+// The highest lane. A NaN may be passed over: its exponential still makes the sum NaN.
+K31_INLINE float highest(f32x16 v) {
+  f32x16 w = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  v = v > w ? v : w;
+  w = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  v = v > w ? v : w;
+  w = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+  v = v > w ? v : w;
+  w = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  v = v > w ? v : w;
+  return v[0];
+}
+
 // The n keys of the tile join the sums of kTile heads from h on.
 K31_INLINE void join(Group &x, int h, int n) {
   const int width = row_width(), latent = latent_width();
@@ -103,15 +116,19 @@ K31_INLINE void join(Group &x, int h, int n) {
   for (int k = 0; k < n; k += kTile)
     score(x.q + h * width, x.keys + k * width, p + k);
   const i32x16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  f32x16 change = splat(0);
   for (int i = 0; i < kTile; ++i) {
     f32x16 s = lane < (i32x16)n ? load16(p, DType::f32, i * kKeys) : splat(-__builtin_inff());
-    float top = __builtin_reduce_max(s);
+    float top = highest(s);
     top = top > x.m[h + i] ? top : x.m[h + i];
-    f32x16 e = exp16(s - top);
-    scale[i] = exp1(x.m[h + i] - top);
-    x.l[h + i] = x.l[h + i] * scale[i] + sum(e);
+    change[i] = x.m[h + i] - top;
     x.m[h + i] = top;
-    store16(p, DType::f32, i * kKeys, e);
+    store16(p, DType::f32, i * kKeys, exp16(s - top));
+  }
+  change = exp16(change); // one exponential for all heads of the tile
+  for (int i = 0; i < kTile; ++i) {
+    scale[i] = change[i];
+    x.l[h + i] = x.l[h + i] * scale[i] + sum(load16(p, DType::f32, i * kKeys));
   }
   int d = 0;
   for (; d + 4 * kLanes <= latent; d += 4 * kLanes)
@@ -130,6 +147,13 @@ K31_INLINE int load_keys(const Args *args, const int32_t *table, const int32_t *
     int64_t position = indices ? indices[next] : next;
     if (position < 0)
       continue;
+    if (indices && next + kKeys < count &&
+        indices[next + kKeys] >= 0) { // a scattered row of the next tile starts its way from memory
+      const int64_t size = (c.latent + c.shared) * bytes_of(c.cache_type);
+      const char *row = (const char *)args->pages + cache_row(table, indices[next + kKeys]) * size;
+      for (int64_t byte = 0; byte < size; byte += 64)
+        __builtin_prefetch(row + byte, 0, 2);
+    }
     int64_t at = cache_row(table, position) * (c.latent + c.shared);
     widen(args->pages, c.cache_type, at, c.latent, 1, keys + n * width);
     widen(args->pages, c.cache_type, at + c.latent, c.shared, 1, keys + n * width + latent_width());

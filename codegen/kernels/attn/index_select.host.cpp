@@ -43,10 +43,29 @@ K31_INLINE void load_query(const Args *args, int64_t row, Query &x) {
 // keys [dim, 32] of the positions from s on; a position past `last` repeats it.
 K31_INLINE void load_keys(const Args *args, const int32_t *table, int64_t s, int64_t last, float *keys) {
   const Config &c = k31_config;
+  if (s + kKeys <= last) { // the next tile, contiguous since a block holds whole tiles, starts its way from memory
+    const char *ahead = (const char *)args->pages + cache_row(table, s + kKeys) * c.head_dim * bytes_of(c.cache_type);
+    for (int64_t byte = 0; byte < kKeys * c.head_dim * bytes_of(c.cache_type); byte += 64)
+      __builtin_prefetch(ahead + byte, 0, 3);
+  }
   for (int half = 0; half < kKeys; half += kLanes) {
     int64_t at[kLanes];
     for (int i = 0; i < kLanes; ++i)
       at[i] = cache_row(table, s + half + i < last ? s + half + i : last) * c.head_dim;
+    if (c.cache_type == DType::bf16 && c.head_dim % (2 * kLanes) == 0) {
+      // Pairs of values travel as one lane: half the shuffles.
+      for (int d = 0; d < c.head_dim; d += 2 * kLanes) {
+        f32x16 v[kLanes];
+        for (int i = 0; i < kLanes; ++i)
+          v[i] = load_vector<f32x16>((const uint16_t *)args->pages + at[i] + d);
+        transpose16(v);
+        for (int i = 0; i < kLanes; ++i) {
+          store16(keys, DType::f32, (d + 2 * i) * kKeys + half, (f32x16)((u32x16)v[i] << 16));
+          store16(keys, DType::f32, (d + 2 * i + 1) * kKeys + half, (f32x16)((u32x16)v[i] & 0xffff0000u));
+        }
+      }
+      continue;
+    }
     for (int d = 0; d < c.head_dim; d += kLanes) {
       int n = c.head_dim - d < kLanes ? c.head_dim - d : kLanes;
       f32x16 v[kLanes];
