@@ -45,12 +45,5 @@ LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *context, std::optiona
   return success();
 }
 
-mlir::LogicalResult PoolOp::verify() { return mlir::success(); }
-mlir::LogicalResult AppendOp::verify() { return mlir::success(); }
-mlir::LogicalResult ShortConvOp::verify() { return mlir::success(); }
-mlir::LogicalResult KDAOp::verify() { return mlir::success(); }
-mlir::LogicalResult IndexSelectOp::verify() { return mlir::success(); }
-mlir::LogicalResult AttendOp::verify() { return mlir::success(); }
-
 #define GET_OP_CLASSES
 #include "dialects/Attn/AttnOps.cpp.inc"

@@ -22,7 +22,8 @@ def Attn_CacheType : TypeDef<Attn_Dialect, "Cache"> {
   }];
   let parameters = (ins EnumParameter<Attn_CacheKind>:$kind, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$element,
                         DefaultValuedParameter<"::k31::attn::CacheSharding", "::k31::attn::CacheSharding::replicated">:$sharding);
-  let assemblyFormat = "`<` $kind `,` `[` $shape `]` `,` $element `>`";
+  let assemblyFormat = "`<` $kind `,` `[` $shape `]` `,` $element (`,` $sharding^)? `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isPaged() const { return getKind() == CacheKind::latent || getKind() == CacheKind::index; }
     int64_t getUnitBytes() const;
@@ -34,5 +35,6 @@ def Attn_BatchType : TypeDef<Attn_Dialect, "Batch"> {
   let summary = "segments of an entry: capacities in rows, segments and blocks of a sequence";
   let parameters = (ins "int64_t":$rows, "int64_t":$segments, "int64_t":$blocks);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 #endif

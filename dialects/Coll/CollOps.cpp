@@ -1,4 +1,5 @@
 #include "dialects/Coll/Coll.h"
+#include "dialects/Support/Verify.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -36,24 +37,70 @@ static LogicalResult inferRows(std::optional<Location> location, Type operand, i
   types.push_back(type.clone({type.getDimSize(0) * times / over, type.getDimSize(1)}));
   return success();
 }
-LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   return inferRows(location, adaptor.getX().getType(), adaptor.getSize(), 1, 1, types);
 }
 LogicalResult ReduceScatterOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
                                                 SmallVectorImpl<Type> &types) {
   return inferRows(location, adaptor.getX().getType(), adaptor.getSize(), 1, adaptor.getSize(), types);
 }
-LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult AllGatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   return inferRows(location, adaptor.getX().getType(), adaptor.getSize(), adaptor.getSize(), 1, types);
 }
-LogicalResult BroadcastOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult BroadcastOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   return inferRows(location, adaptor.getX().getType(), adaptor.getSize(), 1, 1, types);
 }
 
-mlir::LogicalResult DispatchOp::verify() { return mlir::success(); }
-mlir::LogicalResult CombineOp::verify() { return mlir::success(); }
-mlir::LogicalResult SendOp::verify() { return mlir::success(); }
-mlir::LogicalResult RecvOp::verify() { return mlir::success(); }
+// Ranks of an axis, and a static capacity of rows that they exchange.
+template <typename Op> static LogicalResult verifySize(Op op) {
+  int64_t size = op.getSize();
+  if (size < 1)
+    return op.emitOpError() << "expected a size of 1 or more ranks, found " << size;
+  return success();
+}
+
+LogicalResult DispatchOp::verify() {
+  auto x = k31::shaped(*this, "x", getX(), "[T, C]"), ids = k31::shaped(*this, "ids", getIds(), "[T, k]");
+  auto rows = k31::shaped(*this, "rows", getRows(), "[capacity, C]"),
+       rowIds = k31::shaped(*this, "row ids", getRowIds(), "[capacity, k]");
+  auto source = k31::shaped(*this, "source", getSource(), "[capacity]");
+  Type i32 = IntegerType::get(getContext(), 32);
+  if (failed(x) || failed(ids) || failed(rows) || failed(rowIds) || failed(source) || failed(verifySize(*this)) ||
+      failed(k31::isElement(*this, "ids", *ids, i32)) || failed(k31::isElement(*this, "row ids", *rowIds, i32)) ||
+      failed(k31::isElement(*this, "source", *source, i32)) ||
+      failed(k31::isElement(*this, "rows", *rows, x->getElementType())) ||
+      failed(k31::sameSize(*this, "rows", "x", x->getDimSize(0), "ids", ids->getDimSize(0))) ||
+      failed(k31::sameSize(*this, "columns", "rows", rows->getDimSize(1), "x", x->getDimSize(1))) ||
+      failed(k31::sameSize(*this, "columns", "row ids", rowIds->getDimSize(1), "ids", ids->getDimSize(1))))
+    return failure();
+  int64_t capacity = getCapacity();
+  for (RankedTensorType type : {*rows, *rowIds, *source})
+    if (capacity < 1 || type.getDimSize(0) != capacity)
+      return emitOpError() << "a result has " << type.getDimSize(0) << " rows, expected the capacity of " << capacity;
+  return success();
+}
+
+LogicalResult CombineOp::verify() {
+  auto x = k31::shaped(*this, "x", getX(), "[capacity, C]"), result = k31::shaped(*this, "result", getResult(), "[T, C]");
+  auto source = k31::shaped(*this, "source", getSource(), "[capacity]");
+  if (failed(x) || failed(result) || failed(source) || failed(verifySize(*this)) ||
+      failed(k31::isElement(*this, "source", *source, IntegerType::get(getContext(), 32))) ||
+      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
+      failed(k31::sameSize(*this, "rows", "x", x->getDimSize(0), "source", source->getDimSize(0))))
+    return failure();
+  return k31::sameSize(*this, "columns", "result", result->getDimSize(1), "x", x->getDimSize(1));
+}
+
+static LogicalResult verifyPeer(Operation *op, int64_t peer, Value rows) {
+  if (peer < 0)
+    return op->emitOpError() << "expected a coordinate of 0 or more as peer, found " << peer;
+  return failure(failed(k31::shaped(op, "rows", rows, "[T, C]")));
+}
+LogicalResult SendOp::verify() { return verifyPeer(*this, getPeer(), getX()); }
+LogicalResult RecvOp::verify() { return verifyPeer(*this, getPeer(), getResult()); }
 
 #define GET_OP_CLASSES
 #include "dialects/Coll/CollOps.cpp.inc"

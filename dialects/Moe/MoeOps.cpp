@@ -33,18 +33,14 @@ LogicalResult PermuteOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   auto ids = cast<RankedTensorType>(adaptor.getIds().getType());
   int64_t experts = adaptor.getExperts();
   if (x.getRank() != 2 || ids.getRank() != 2 || experts < 1)
-    return emitOptionalError(location, "expected x [T, C], ids [T, k] and experts of 1 or more, found ", x, ", ", ids, " and ", experts);
+    return emitOptionalError(location, "expected x [T, C], ids [T, k] and experts of 1 or more, found ", x, ", ", ids, " and ",
+                             experts);
   Type i32 = IntegerType::get(context, 32);
   types.push_back(x.clone({x.getDimSize(0) * ids.getDimSize(1), x.getDimSize(1)}));
   types.push_back(RankedTensorType::get({experts + 1}, i32));
   types.push_back(RankedTensorType::get(ids.getShape(), i32));
   return success();
 }
-
-mlir::LogicalResult RouteOp::verify() { return mlir::success(); }
-mlir::LogicalResult PermuteOp::verify() { return mlir::success(); }
-mlir::LogicalResult GroupedLinearOp::verify() { return mlir::success(); }
-mlir::LogicalResult CombineOp::verify() { return mlir::success(); }
 
 #define GET_OP_CLASSES
 #include "dialects/Moe/MoeOps.cpp.inc"

@@ -13,7 +13,8 @@ void NNDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/NN/NNOps.cpp.inc"
       >();
-  declarePromisedInterfaces<KernelOp, EmbedOp, LinearOp, HeadLinearOp, MapOp, RowOp, GatherOp, SampleOp>(); // codegen attaches the models
+  declarePromisedInterfaces<KernelOp, EmbedOp, LinearOp, HeadLinearOp, MapOp, RowOp, GatherOp,
+                            SampleOp>(); // codegen attaches the models
 }
 
 LogicalResult ColumnsOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
@@ -39,14 +40,6 @@ OpFoldResult ColumnsOp::fold(FoldAdaptor) {
   getSourceMutable().assign(inner.getSource());
   return getResult();
 }
-mlir::LogicalResult EmbedOp::verify() { return mlir::success(); }
-mlir::LogicalResult LinearOp::verify() { return mlir::success(); }
-mlir::LogicalResult HeadLinearOp::verify() { return mlir::success(); }
-mlir::LogicalResult MapOp::verify() { return mlir::success(); }
-mlir::LogicalResult RowOp::verify() { return mlir::success(); }
-mlir::LogicalResult SumOp::verify() { return mlir::success(); }
-mlir::LogicalResult GatherOp::verify() { return mlir::success(); }
-mlir::LogicalResult SampleOp::verify() { return mlir::success(); }
 
 #define GET_OP_CLASSES
 #include "dialects/NN/NNOps.cpp.inc"

@@ -139,12 +139,11 @@ def NN_RowOp : NN_Op<"row", [Pure]> {
   let hasVerifier = 1;
 }
 
-def NN_SumOp : NN_Op<"sum", [Pure, SameOperandsAndResultType]> {
+def NN_SumOp : NN_Op<"sum", [Pure, SameOperandsAndResultType, HasParent<"RowOp">]> {
   let summary = "inside nn.row: the sum of a value over the row or column group";
   let arguments = (ins F32:$value);
   let results = (outs F32:$result);
   let assemblyFormat = "$value attr-dict `:` type($result)";
-  let hasVerifier = 1;
 }
 
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike]> {
@@ -172,7 +171,6 @@ def NN_SampleOp : NN_Op<"sample", [Pure, AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $logits `params` $params (`mask` $mask^ `bias` $bias)? `live` $live attr-dict `:` functional-type(operands, results)
   }];
-  let extraClassDeclaration = "";
   let hasVerifier = 1;
 }
 #endif

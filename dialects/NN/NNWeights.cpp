@@ -1,15 +1,10 @@
 // Weights are names: what nn.tensor declares, how nn.stack combines it, and what nn.weight may pick.
 #include "dialects/NN/NN.h"
+#include "dialects/Support/Verify.h"
 
 using namespace mlir;
+using namespace k31;
 using namespace k31::nn;
-
-static std::string text(ArrayRef<int64_t> shape) {
-  std::string out = "[";
-  for (auto [i, size] : llvm::enumerate(shape))
-    out += (i ? ", " : "") + std::to_string(size);
-  return out + "]";
-}
 
 // Unit dimensions say nothing about a row: [P, 1, taps] has rows of [taps], and the vector of [1, 1, heads, 1] is [heads].
 static SmallVector<int64_t> withoutUnits(ArrayRef<int64_t> shape) {
@@ -49,7 +44,7 @@ LogicalResult TensorOp::verify() {
   if (hasExperts() && type.getRank() < 2)
     return emitOpError() << "pattern has a {} for the expert, so the type needs a leading expert dimension, found " << type;
   if (!llvm::is_sorted(getMembers()) || llvm::adjacent_find(getMembers()) != getMembers().end())
-    return emitOpError() << "expected ascending members, found " << text(getMembers());
+    return emitOpError() << "expected ascending members, found " << shapeText(getMembers());
   size_t sources = std::max<size_t>(members, 1) * getExperts();
   if (getOffsets().size() != sources)
     return emitOpError() << "has " << getOffsets().size() << " offsets, expected " << sources << " (members times experts)";
@@ -77,7 +72,7 @@ LogicalResult StackOp::verify() {
   if (group < 0)
     return emitOpError() << "expected interleave of 0 or more, found " << group;
   if (getParts().size() < 2 || !llvm::all_equal(getRows()))
-    return emitOpError() << "interleave needs two or more parts of equal rows, found rows " << text(getRows());
+    return emitOpError() << "interleave needs two or more parts of equal rows, found rows " << shapeText(getRows());
   if (getRows()[0] % group)
     return emitOpError() << "interleave " << group << " does not divide the " << getRows()[0] << " rows of a part";
   return success();
@@ -95,10 +90,11 @@ LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
       first = part;
     auto partType = cast<RankedTensorType>(part.getType());
     if (part.getMembers() != first.getMembers())
-      return emitOpError() << "part " << name << " has members " << text(part.getMembers()) << ", but @" << first.getSymName() << " has "
-                           << text(first.getMembers());
+      return emitOpError() << "part " << name << " has members " << shapeText(part.getMembers()) << ", but @"
+                           << first.getSymName() << " has " << shapeText(first.getMembers());
     if (partType.getElementType() != type.getElementType())
-      return emitOpError() << "part " << name << " holds " << partType.getElementType() << ", but the stack holds " << type.getElementType();
+      return emitOpError() << "part " << name << " holds " << partType.getElementType() << ", but the stack holds "
+                           << type.getElementType();
     bool experts = part.hasExperts();
     if (experts != first.hasExperts() || (experts && (type.getRank() < 2 || part.getExperts() != type.getDimSize(0))))
       return emitOpError() << "part " << name << " has " << part.getExperts() << " experts, but the stack's type is " << type;
@@ -108,7 +104,8 @@ LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "part " << name << " is a scalar, but the stack's type is " << type;
     RowShape have = rowShape(partShape, shape.size() == 1);
     if (have.row != want.row)
-      return emitOpError() << "part " << name << " has rows of shape " << text(have.row) << ", but the stack has rows of shape " << text(want.row);
+      return emitOpError() << "part " << name << " has rows of shape " << shapeText(have.row)
+                           << ", but the stack has rows of shape " << shapeText(want.row);
     if (used > have.count)
       return emitOpError() << "uses " << used << " rows of part " << name << ", which has " << have.count;
   }
