@@ -122,11 +122,13 @@ TEST(IndexSelect, AllZeroScoresTakeTheLowestPositions) {
       ASSERT_EQ(p.selected(r)[i], i);
 }
 
-// One head of one dimension, q = 1, both scales 1: with w = 1 the score of a key is relu(key), with w = -1 its negative.
+// One head of one dimension, q = 1, both scales 1: with w = 1 the score of a key is relu(key), with w = -1 its negative, and
+// with a tiny negative w mostly the -0.0 of an underflow.
 TEST(IndexSelect, SpecialValues) {
   const float inf = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
-  const float special[] = {0.0f, -0.0f, tiny, 2 * tiny, -tiny, 1e-38f, 1.0f, std::nextafter(1.0f, 2.0f), 3e38f, inf, -inf, NAN};
-  for (float weight : {1.0f, -1.0f, tiny, inf})
+  const float special[] = {0.0f,  -0.0f, tiny, 2 * tiny, -tiny, 1e-38f, 0.25f, 1.0f, std::nextafter(1.0f, 2.0f),
+                           3e38f, inf,   -inf, NAN};
+  for (float weight : {1.0f, -1.0f, tiny, -tiny, inf})
     for (int top_k : {1, 3, 20, 100, 256, 300, 511}) {
       SCOPED_TRACE(testing::Message() << "weight " << weight << ", top_k " << top_k);
       Problem p(1, 1, top_k, {{511, 1}}, DType::f32);
@@ -135,7 +137,7 @@ TEST(IndexSelect, SpecialValues) {
       p.w.fill([&] { return weight; }, 1);
       std::vector<double> scores;
       for (int s = 0; s < 512; ++s) {
-        float key = special[uniform_int(0, 11)];
+        float key = special[uniform_int(0, 12)];
         p.pages.set(p.batch.cache_row(0, s), 0, key);
         float score = weight * (key < 0 ? 0.0f : key); // inf x 0 is NaN
         scores.push_back(score == 0 ? 0 : score);
