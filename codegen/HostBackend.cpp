@@ -1,0 +1,174 @@
+#include "codegen/HostBackend.h"
+#include "codegen/HostModule.h"
+#include "codegen/KernelTable.h"
+#include "codegen/ObjectCache.h"
+#include "codegen/Regions.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Threading.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/xxhash.h"
+#include <atomic>
+#include <map>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace k31 {
+
+// Changes whenever the same input would give other code: part of every symbol and cache key.
+static constexpr StringLiteral kGeneration = "host 1, LLVM " LLVM_VERSION_STRING;
+
+// The fused region as bitcode; it depends on the region alone.
+static FailureOr<std::string> regionBitcode(Region &region) {
+  LLVMContext context;
+  std::unique_ptr<llvm::Module> module = lowerRegion(region, context);
+  if (!module)
+    return failure();
+  std::string bitcode;
+  raw_string_ostream stream(bitcode);
+  WriteBitcodeToFile(*module, stream);
+  return bitcode;
+}
+
+static std::string symbolOf(const HostKernel &kernel, StringRef region) {
+  std::string key;
+  auto add = [&](StringRef part) {
+    uint64_t size = part.size(); // so that no two lists of parts read the same
+    key.append(reinterpret_cast<const char *>(&size), sizeof size);
+    key.append(part.begin(), part.end());
+  };
+  add(kGeneration);
+  add(hostBitcode(kernel.name));
+  add(StringRef(reinterpret_cast<const char *>(kernel.config.data()), kernel.config.size() * sizeof(int32_t)));
+  add(region);
+  XXH128_hash_t hash = xxh3_128bits(arrayRefFromStringRef(key));
+  return "k31_" + utohexstr(hash.high64, /*LowerCase=*/true, 16) + utohexstr(hash.low64, /*LowerCase=*/true, 16);
+}
+
+namespace {
+
+struct Job {
+  const HostKernel *kernel;
+  const std::string *region;
+  const HostLevel *level;
+  std::string object;
+};
+
+class Compiler {
+public:
+  Compiler(MutableArrayRef<HostKernel> kernels, const Target &target, ObjectCache cache)
+      : kernels(kernels), target(target), cache(std::move(cache)), context(kernels.front().loc.getContext()) {}
+
+  LogicalResult lowerRegions() {
+    regions.resize(kernels.size());
+    ParallelDiagnosticHandler order(context);
+    return failableParallelForEachN(context, 0, kernels.size(), [&](size_t i) -> LogicalResult {
+      order.setOrderIDForThread(i);
+      LogicalResult result = success();
+      if (kernels[i].region && !kernels[i].region->empty()) {
+        FailureOr<std::string> bitcode = regionBitcode(*kernels[i].region);
+        if (succeeded(bitcode))
+          regions[i] = std::move(*bitcode);
+        result = failed(bitcode) ? failure() : success();
+      }
+      order.eraseOrderIDForThread();
+      return result;
+    });
+  }
+
+  // One job a symbol and level, in the order of symbols.
+  void plan() {
+    std::map<std::string, size_t> bySymbol;
+    for (auto [i, kernel] : llvm::enumerate(kernels)) {
+      kernel.symbol = symbolOf(kernel, regions[i]);
+      bySymbol.emplace(kernel.symbol, i);
+    }
+    for (const HostLevel &level : target.hostLevels())
+      for (const auto &[symbol, i] : bySymbol)
+        jobs.push_back({&kernels[i], &regions[i], &level, {}});
+  }
+
+  LogicalResult compile(HostCompileStats &stats) {
+    std::atomic<int> made = 0;
+    ParallelDiagnosticHandler order(context);
+    LogicalResult result = failableParallelForEachN(context, 0, jobs.size(), [&](size_t i) -> LogicalResult {
+      order.setOrderIDForThread(i);
+      LogicalResult one = compile(jobs[i], made);
+      order.eraseOrderIDForThread();
+      return one;
+    });
+    stats.compiled = made;
+    stats.cached = static_cast<int>(jobs.size()) - made;
+    return result;
+  }
+
+  FailureOr<std::vector<HostImage>> link() {
+    std::vector<HostImage> images;
+    for (const HostLevel &level : target.hostLevels()) {
+      std::vector<std::pair<std::string, std::string>> objects;
+      for (const Job &job : jobs)
+        if (job.level == &level)
+          objects.emplace_back(job.kernel->symbol, job.object);
+      Expected<std::string> memory = compileMemoryObject(level);
+      if (!memory)
+        return emitError(kernels.front().loc) << toString(memory.takeError());
+      objects.emplace_back("memory", std::move(*memory));
+      Expected<std::string> code = linkHostImage(objects);
+      if (!code)
+        return emitError(kernels.front().loc) << toString(code.takeError());
+      images.push_back({&level, std::move(*code)});
+    }
+    return images;
+  }
+
+private:
+  LogicalResult compile(Job &job, std::atomic<int> &made) {
+    std::string key = job.kernel->symbol + "-" + job.level->name.str();
+    if (std::optional<std::string> known = cache.load(key)) {
+      job.object = std::move(*known);
+      return success();
+    }
+    Expected<std::string> object = compileHostObject(*job.kernel, *job.region, *job.level);
+    if (!object)
+      return emitError(job.kernel->loc) << toString(object.takeError());
+    job.object = std::move(*object);
+    cache.store(key, job.object);
+    ++made;
+    return success();
+  }
+
+  MutableArrayRef<HostKernel> kernels;
+  const Target &target;
+  ObjectCache cache;
+  MLIRContext *context;
+  std::vector<std::string> regions; // bitcode, one a kernel
+  std::vector<Job> jobs;
+};
+
+} // namespace
+
+FailureOr<std::vector<HostImage>> compileHostKernels(MutableArrayRef<HostKernel> kernels, const Target &target, StringRef cache,
+                                                     HostCompileStats *stats) {
+  if (kernels.empty())
+    return std::vector<HostImage>();
+  for (const HostKernel &kernel : kernels)
+    if (hostBitcode(kernel.name).empty())
+      return emitError(kernel.loc) << "there is no host kernel '" << kernel.name << "'; kernels are "
+                                   << llvm::join(kernelNames(), ", ");
+  Expected<ObjectCache> objects = ObjectCache::open(cache);
+  if (!objects)
+    return emitError(kernels.front().loc) << toString(objects.takeError());
+  HostCompileStats own;
+  Compiler compiler(kernels, target, std::move(*objects));
+  if (failed(compiler.lowerRegions()))
+    return failure();
+  compiler.plan();
+  if (failed(compiler.compile(stats ? *stats : own)))
+    return failure();
+  return compiler.link();
+}
+
+} // namespace k31

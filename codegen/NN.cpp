@@ -1,0 +1,208 @@
+// nn ops as kernels.
+#include "dialects/NN/NN.h"
+#include "codegen/KernelModels.h"
+#include "codegen/Operands.h"
+#include "codegen/Regions.h"
+#include "codegen/kernels/nn/embed.h"
+#include "codegen/kernels/nn/gather.h"
+#include "codegen/kernels/nn/head_linear.h"
+#include "codegen/kernels/nn/linear.h"
+#include "codegen/kernels/nn/row.h"
+#include "codegen/kernels/nn/sample.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace k31 {
+namespace {
+
+using kernels::DType;
+using kernels::kMaxOperands;
+using kernels::OperandKind;
+
+// Fills one slot of the operand arrays of a Config: kind, type, row distance and length.
+void readOperand(OpReader &read, Value value, int64_t rows, int64_t cols, int64_t groups, StringRef what, int32_t &kind,
+                 int32_t &type, int32_t &ld, int32_t &length) {
+  std::optional<OperandKind> fits = operandKind(tensorOf(value), rows, cols, groups);
+  if (!fits) {
+    if (!read.failed())
+      read.refuse() << what << " of type " << value.getType() << " does not broadcast over [" << rows << ", " << cols << "] in "
+                    << groups << (groups == 1 ? " group" : " groups");
+    return;
+  }
+  kind = static_cast<int32_t>(*fits);
+  type = static_cast<int32_t>(read.floatType(value, what));
+  bool rowwise = *fits == OperandKind::element || *fits == OperandKind::row_scalar;
+  (rowwise ? ld : length) = read.number(rowwise ? leadingDim(value) : dim(value, 0), what);
+}
+
+void readResults(OpReader &read, ResultRange results, int32_t &count, int32_t (&types)[kMaxOperands],
+                 int32_t (&ld)[kMaxOperands]) {
+  if (results.size() > static_cast<size_t>(kMaxOperands)) {
+    read.refuse() << "has " << results.size() << " results; a kernel stores " << kMaxOperands;
+    return;
+  }
+  count = static_cast<int32_t>(results.size());
+  for (auto [i, result] : enumerate(results)) {
+    types[i] = static_cast<int32_t>(read.floatType(result, "a result"));
+    ld[i] = read.number(dim(result, 1), "a row of a result");
+  }
+}
+
+bool tooMany(OpReader &read, ValueRange operands) {
+  if (operands.size() <= static_cast<size_t>(kMaxOperands))
+    return false;
+  read.refuse() << "has " << operands.size() << " operands of its region; a kernel takes " << kMaxOperands;
+  return true;
+}
+
+struct EmbedModel : KernelOp::ExternalModel<EmbedModel, nn::EmbedOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<nn::EmbedOp>(o);
+    OpReader read(o);
+    kernels::embed::Config c;
+    c.rows = read.number(dim(op.getTokens(), 0), "rows");
+    c.vocab = read.number(dim(op.getTable(), 0), "the vocabulary");
+    c.hidden = read.number(dim(op.getTable(), 1), "a row");
+    c.table_type = read.floatType(op.getTable(), "the table");
+    c.out_type = read.floatType(op.getResult(), "the result");
+    return read.spec("nn.embed", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.rows)}));
+  }
+};
+
+struct GatherModel : KernelOp::ExternalModel<GatherModel, nn::GatherOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<nn::GatherOp>(o);
+    OpReader read(o);
+    kernels::gather::Config c;
+    c.rows = read.number(dim(op.getIndex(), 0), "rows");
+    c.cols = read.number(dim(op.getSource(), 1), "a row");
+    c.ld_x = read.number(leadingDim(op.getSource()), "a row");
+    c.ld_out = c.cols;
+    c.type = read.floatType(op.getSource(), "the source");
+    if (tensorOf(op.getSource()).getElementType() != tensorOf(op.getResult()).getElementType())
+      read.refuse() << "copies rows: source and result must have the same element type";
+    return read.spec("nn.gather", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.rows)}));
+  }
+};
+
+struct LinearModel : KernelOp::ExternalModel<LinearModel, nn::LinearOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<nn::LinearOp>(o);
+    OpReader read(o);
+    kernels::linear::Config c;
+    int64_t rows = dim(op.getX(), 0), n = dim(op.getW(), 0), k = dim(op.getX(), 1);
+    int64_t cols = op.getPair() ? n / 2 : n;
+    c.rows = read.number(rows, "rows"), c.n = read.number(n, "rows of the weight"), c.k = read.number(k, "a row");
+    c.pair = op.getPair();
+    c.epilogue = !op.getEpilogue().empty();
+    c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the weight");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    if (tooMany(read, op.getExtras()))
+      return failure();
+    c.extras = static_cast<int32_t>(op.getExtras().size());
+    for (auto [i, extra] : enumerate(op.getExtras()))
+      readOperand(read, extra, rows, cols, 1, "an extra operand", c.extra_kind[i], c.extra_type[i], c.extra_ld[i],
+                  c.extra_cols[i]);
+    readResults(read, op.getResults(), c.outputs, c.out_type, c.out_ld);
+    if (c.epilogue && failed(analyzeRegion(op.getEpilogue())))
+      return failure();
+    uint64_t units = (cols + 15) / 16 * ((rows + 63) / 64);
+    return read.spec("nn.linear", c,
+                     splitWork({uint64_t(rows) * n * k, bytesOf(o->getOperands()) + bytesOf(o->getResults()), units}));
+  }
+};
+
+struct HeadLinearModel : KernelOp::ExternalModel<HeadLinearModel, nn::HeadLinearOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<nn::HeadLinearOp>(o);
+    OpReader read(o);
+    kernels::head_linear::Config c;
+    int64_t heads = op.getHeads(), cols = dim(op.getW(), 1);
+    c.rows = read.number(dim(op.getX(), 0), "rows"), c.heads = read.number(heads, "heads");
+    c.transposed = op.getTransposed();
+    c.in = read.number(c.transposed ? op.getRowCount() : cols, "values of a head");
+    c.out = read.number(c.transposed ? cols : op.getRowCount(), "values of a head");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    c.head_x = read.number(dim(op.getX(), 1) / heads, "a head of x");
+    c.head_w = read.number(dim(op.getW(), 0) / heads * cols, "a head of the weight");
+    c.w_begin = read.number(op.getRowBegin() * cols, "the first row of a head");
+    c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
+    c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the weight");
+    c.out_type = read.floatType(op.getResult(), "the result");
+    uint64_t products = uint64_t(c.rows) * heads * c.in * c.out;
+    uint64_t weight = bytesOf(op.getW()) * op.getRowCount() * heads / std::max<int64_t>(1, dim(op.getW(), 0));
+    return read.spec("nn.head_linear", c,
+                     splitWork({products, weight + bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(c.rows) * heads}));
+  }
+};
+
+// nn.map and nn.row share a kernel; a map has no phases.
+template <class Op> struct RowModel : KernelOp::ExternalModel<RowModel<Op>, Op> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<Op>(o);
+    OpReader read(o);
+    kernels::row::Config c;
+    if (op.getResults().empty())
+      return read.refuse() << "has no result";
+    int64_t rows = dim(op.getResults()[0], 0), cols = dim(op.getResults()[0], 1);
+    c.rows = read.number(rows, "rows"), c.cols = read.number(cols, "columns");
+    if constexpr (std::is_same_v<Op, nn::RowOp>)
+      c.groups = read.number(op.getGroups(), "groups");
+    if (tooMany(read, op.getInputs()))
+      return failure();
+    c.inputs = static_cast<int32_t>(op.getInputs().size());
+    for (auto [i, input] : enumerate(op.getInputs()))
+      readOperand(read, input, rows, cols, c.groups, "an operand", c.kind[i], c.type[i], c.ld[i], c.length[i]);
+    readResults(read, op.getResults(), c.outputs, c.out_type, c.out_ld);
+    FailureOr<RegionPhases> phases = analyzeRegion(op.getBody());
+    if (failed(phases))
+      return failure();
+    c.phases = phases->count();
+    for (auto [p, sums] : enumerate(phases->sums))
+      c.sums[p] = static_cast<int32_t>(sums.size());
+    // Each op of the region counts as one product; elements are read once a phase from cache.
+    uint64_t ops = op.getBody().front().getOperations().size();
+    uint64_t units = rows * (c.phases ? c.groups : (cols + 255) / 256);
+    return read.spec("nn.row", c,
+                     splitWork({uint64_t(rows) * cols * ops, bytesOf(o->getOperands()) + bytesOf(o->getResults()), units}));
+  }
+};
+
+struct SampleModel : KernelOp::ExternalModel<SampleModel, nn::SampleOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+    auto op = cast<nn::SampleOp>(o);
+    OpReader read(o);
+    kernels::sample::Config c;
+    read.requireF32(op.getLogits(), "the logits");
+    c.rows = read.number(dim(op.getLogits(), 0), "rows"), c.vocab = read.number(dim(op.getLogits(), 1), "the vocabulary");
+    c.masked = op.getMask() != nullptr;
+    c.ld_logits = read.number(leadingDim(op.getLogits()), "a row of logits");
+    uint64_t scratch = uint64_t(c.vocab) * 8; // a pair of probability and id for each token
+    Split split = splitWork({uint64_t(c.rows) * c.vocab * 16, bytesOf(op.getLogits()), uint64_t(c.rows)}, scratch);
+    return read.spec("nn.sample", c, split, split.tasks * scratch);
+  }
+};
+
+} // namespace
+
+void registerNNKernelModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, nn::NNDialect *) {
+    nn::EmbedOp::attachInterface<EmbedModel>(*context);
+    nn::GatherOp::attachInterface<GatherModel>(*context);
+    nn::LinearOp::attachInterface<LinearModel>(*context);
+    nn::HeadLinearOp::attachInterface<HeadLinearModel>(*context);
+    nn::MapOp::attachInterface<RowModel<nn::MapOp>>(*context);
+    nn::RowOp::attachInterface<RowModel<nn::RowOp>>(*context);
+    nn::SampleOp::attachInterface<SampleModel>(*context);
+  });
+}
+
+void registerKernelModels(DialectRegistry &registry) {
+  registerNNKernelModels(registry);
+  registerAttnKernelModels(registry);
+  registerMoeKernelModels(registry);
+}
+
+} // namespace k31

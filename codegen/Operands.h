@@ -1,0 +1,55 @@
+// What the models read off the operands of an op: shapes, element types, views, the way an operand broadcasts.
+#pragma once
+#include "codegen/ConfigFields.h"
+#include "codegen/Cost.h"
+#include "codegen/kernels/common/row_operand.h"
+#include "codegen/kernels/common/types.h"
+#include "dialects/Interfaces/KernelOp.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+namespace k31 {
+
+// The way an operand of this type broadcasts over [rows, cols] tiles that are reduced in `groups` column groups (nn's
+// description), or nothing when its shape does not fit.
+std::optional<kernels::OperandKind> operandKind(mlir::RankedTensorType type, int64_t rows, int64_t cols, int64_t groups);
+
+// Elements between rows of [T, C] in memory: nn.columns is looked through.
+int64_t leadingDim(mlir::Value value);
+
+inline mlir::RankedTensorType tensorOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
+inline int64_t dim(mlir::Value value, int i) { return tensorOf(value).getDimSize(i); }
+uint64_t bytesOf(mlir::Value value); // packed types rounded up
+uint64_t bytesOf(mlir::ValueRange values);
+
+// Collects the first thing about an op that no kernel can do.
+class OpReader {
+public:
+  explicit OpReader(mlir::Operation *op) : op(op) {}
+
+  // The element type, which must be f32 or bf16.
+  kernels::DType floatType(mlir::Type type, llvm::StringRef what);
+  kernels::DType floatType(mlir::Value value, llvm::StringRef what) { return floatType(tensorOf(value).getElementType(), what); }
+  void requireF32(mlir::Value value, llvm::StringRef what);
+  void requireDense(mlir::Value value, llvm::StringRef what); // rows follow each other without gaps
+  int32_t number(int64_t value, llvm::StringRef what);        // fits 32 bits
+  mlir::InFlightDiagnostic refuse() {
+    bad = true;
+    return op->emitOpError();
+  }
+
+  // The spec, or failure when something was refused.
+  template <class Config>
+  llvm::FailureOr<KernelSpec> spec(llvm::StringRef name, const Config &config, const Split &split, uint64_t workspace = 0) {
+    if (bad)
+      return llvm::failure();
+    return KernelSpec{name.str(), configToDictionary(op->getContext(), config), split.tasks, workspace, split.reason};
+  }
+  bool failed() const { return bad; }
+
+private:
+  mlir::Operation *op;
+  bool bad = false;
+};
+
+} // namespace k31

@@ -1,0 +1,198 @@
+#include "codegen/Regions.h"
+#include "codegen/RegionMath.h"
+#include "codegen/kernels/common/region.h"
+#include "codegen/kernels/common/row_operand.h"
+#include "codegen/kernels/nn/row.h"
+#include "dialects/NN/NN.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace k31 {
+
+int RegionPhases::totalSums() const {
+  int total = 0;
+  for (const auto &phase : sums)
+    total += static_cast<int>(phase.size());
+  return total;
+}
+
+static InFlightDiagnostic refuse(Region &region) { return emitError(region.getLoc(), "the fused region "); }
+
+FailureOr<RegionPhases> analyzeRegion(Region &region) {
+  if (!region.hasOneBlock() || !isa<nn::YieldOp>(region.front().back()))
+    return refuse(region) << "must be one block that ends in nn.yield";
+  Block &block = region.front();
+  // With `pair` two sums come before the extra operands.
+  if (block.getNumArguments() > kernels::kMaxOperands + 2)
+    return refuse(region) << "has " << block.getNumArguments() << " arguments; a kernel takes " << kernels::kMaxOperands;
+  if (block.back().getNumOperands() > kernels::kMaxOperands)
+    return refuse(region) << "yields " << block.back().getNumOperands() << " values; a kernel stores " << kernels::kMaxOperands;
+
+  RegionPhases phases;
+  DenseMap<Value, unsigned> depth;
+  for (Operation &op : block.without_terminator()) {
+    unsigned d = 0;
+    for (Value operand : op.getOperands())
+      d = std::max(d, depth.lookup(operand));
+    if (isa<nn::SumOp>(op)) {
+      if (phases.sums.size() <= d)
+        phases.sums.resize(d + 1);
+      phases.sums[d].push_back(&op);
+      ++d;
+    } else if (op.getNumRegions() || !(OpTrait::hasElementwiseMappableTraits(&op) || op.hasTrait<OpTrait::ConstantLike>())) {
+      return op.emitOpError("cannot be in a fused region: it is not an elementwise op on scalars");
+    }
+    for (Value result : op.getResults())
+      depth[result] = d;
+  }
+  if (phases.count() > kernels::row::kMaxPhases)
+    return refuse(region) << "has sums of depth " << phases.count() << "; a kernel runs " << kernels::row::kMaxPhases
+                          << " phases";
+  if (phases.totalSums() > kernels::row::kMaxSums)
+    return refuse(region) << "has " << phases.totalSums() << " sums; a kernel holds " << kernels::row::kMaxSums;
+  return phases;
+}
+
+namespace {
+
+// Writes one function of the region: values become vectors of 16.
+class FunctionWriter {
+public:
+  FunctionWriter(OpBuilder &b, Location loc, StringRef name) : b(b), loc(loc) {
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, pointer});
+    function = LLVM::LLVMFuncOp::create(b, loc, name, type);
+    Block *entry = function.addEntryBlock(b);
+    b.setInsertionPointToStart(entry);
+    in = entry->getArgument(0), out = entry->getArgument(1);
+  }
+
+  // `value` is element `index` of the input.
+  void bindInput(Value value, int index) { inputs[value] = index; }
+
+  LogicalResult store(Value value, int index) {
+    FailureOr<Value> lanes = get(value);
+    if (failed(lanes))
+      return failure();
+    LLVM::StoreOp::create(b, loc, *lanes, address(out, index), /*alignment=*/4);
+    return success();
+  }
+
+  void finish() {
+    LLVM::ReturnOp::create(b, loc, ValueRange{});
+    b.setInsertionPointAfter(function);
+  }
+
+private:
+  static VectorType lanesOf(Type scalar) { return VectorType::get({kLanes}, scalar); }
+
+  Value address(Value base, int index) {
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    return LLVM::GEPOp::create(b, loc, pointer, b.getF32Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(index * kLanes)});
+  }
+
+  FailureOr<Value> get(Value value) {
+    if (Value known = values.lookup(value))
+      return known;
+    if (auto it = inputs.find(value); it != inputs.end())
+      return values[value] = LLVM::LoadOp::create(b, loc, lanesOf(b.getF32Type()), address(in, it->second), /*alignment=*/4);
+    Operation *op = value.getDefiningOp();
+    Attribute constant;
+    if (matchPattern(op, m_Constant(&constant)))
+      return values[value] =
+                 arith::ConstantOp::create(b, op->getLoc(), DenseElementsAttr::get(lanesOf(value.getType()), constant))
+                     .getResult();
+    OperationState state(op->getLoc(), op->getName());
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> lanes = get(operand);
+      if (failed(lanes))
+        return failure();
+      state.addOperands(*lanes);
+    }
+    for (Type type : op->getResultTypes()) {
+      if (!type.isIntOrFloat())
+        return op->emitOpError("cannot be in a fused region: ") << type << " is not a number";
+      state.addTypes(lanesOf(type));
+    }
+    state.addAttributes(op->getAttrs());
+    Operation *copy = b.create(state);
+    for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults()))
+      values[from] = to;
+    return values[value];
+  }
+
+  OpBuilder &b;
+  Location loc;
+  LLVM::LLVMFuncOp function;
+  Value in, out;
+  DenseMap<Value, int> inputs;
+  DenseMap<Value, Value> values;
+};
+
+} // namespace
+
+static FailureOr<OwningOpRef<ModuleOp>> buildFunctions(Region &region, const RegionPhases &phases) {
+  Block &block = region.front();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(region.getLoc()));
+  OpBuilder b(module->getBodyRegion());
+  for (int p = 0; p <= phases.count(); ++p) {
+    FunctionWriter writer(b, region.getLoc(), "k31_region_" + std::to_string(p));
+    int index = 0;
+    for (Value argument : block.getArguments())
+      writer.bindInput(argument, index++);
+    for (int earlier = 0; earlier < p; ++earlier)
+      for (Operation *sum : phases.sums[earlier])
+        writer.bindInput(sum->getResult(0), index++);
+    bool last = p == phases.count();
+    for (int i = 0, n = last ? block.back().getNumOperands() : phases.sums[p].size(); i < n; ++i)
+      if (failed(writer.store(last ? block.back().getOperand(i) : phases.sums[p][i]->getOperand(0), i)))
+        return failure();
+    writer.finish();
+  }
+  return module;
+}
+
+static LogicalResult convertToLLVM(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  if (failed(expandMath(module)))
+    return failure();
+  LLVMTypeConverter types(context);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns);
+  populateVectorToLLVMConversionPatterns(types, patterns);
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+std::unique_ptr<llvm::Module> lowerRegion(Region &region, llvm::LLVMContext &context) {
+  FailureOr<RegionPhases> phases = analyzeRegion(region);
+  if (failed(phases))
+    return nullptr;
+  FailureOr<OwningOpRef<ModuleOp>> module = buildFunctions(region, *phases);
+  if (failed(module) || failed(convertToLLVM(module->get())))
+    return nullptr;
+  return translateModuleToLLVMIR(module->get(), context, "region");
+}
+
+void registerRegionDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, nn::NNDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+} // namespace k31
