@@ -37,7 +37,7 @@ Result<ModelFacts> facts_of(const plan::Plan &plan) {
   if (source.eos())
     model.eos.assign(source.eos()->begin(), source.eos()->end());
   for (const plan::Entry *entry : *plan.entries())
-    model.entries.push_back({entry->name()->str(), entry->kind() == plan::EntryKind_decode, entry->rows(), entry->segments(),
+    model.entries.push_back({entry->name()->str(), entry->kind() == plan::EntryKind::decode, entry->rows(), entry->segments(),
                              entry->logit_rows(), has_input(*entry, "mask"), has_input(*entry, "bias")});
   return model;
 }

@@ -1,0 +1,191 @@
+// k31-run generate: text from prompts, several at once if need be.
+#include "runtime/engine/engine.h"
+#include "runtime/text/chat.h"
+#include "tools/k31_run/commands.h"
+#include "tools/k31_run/model.h"
+#include "tools/k31_run/printer.h"
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace k31::run {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::vector<std::string> prompts;
+  uint32_t max_tokens = 128;
+  engine::Sampling sampling;
+  bool chat = false;
+  std::string system;
+  text::ChatOptions chat_options;
+  bool json = false;
+};
+
+struct Sequence {
+  engine::SequenceId id = 0;
+  std::vector<int32_t> prompt;
+  Transcript transcript;
+  engine::Output output;
+};
+
+struct Timing {
+  uint64_t prompt_tokens = 0, drawn = 0;
+  double first_seconds = 0, seconds = 0; // to the first token of all; in total
+};
+
+const char *name_of(engine::Finish finish) {
+  switch (finish) {
+  case engine::Finish::length:
+    return "length";
+  case engine::Finish::stop:
+    return "stop";
+  case engine::Finish::context:
+    return "context";
+  case engine::Finish::failed:
+    return "failed";
+  }
+  return "";
+}
+
+Result<std::vector<int32_t>> prompt_ids(const Options &options, const text::Tokenizer &tokenizer, const std::string &prompt) {
+  if (!options.chat)
+    return tokenizer.encode(prompt);
+  std::vector<text::Message> messages;
+  if (!options.system.empty())
+    messages.push_back({text::Role::system, options.system, {}});
+  messages.push_back({text::Role::user, prompt, {}});
+  return text::encode_chat(tokenizer, messages, options.chat_options);
+}
+
+void print_json(const Options &options, const Model &model, const std::vector<Sequence> &sequences, const Timing &timing) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const Sequence &s = sequences[i];
+    nlohmann::ordered_json one = {{"prompt", options.prompts[i]}, {"prompt_tokens", s.prompt}, {"tokens", s.output.tokens}};
+    if (options.chat)
+      one["thinking"] = s.transcript.thinking();
+    one[options.chat ? "response" : "text"] = s.transcript.response();
+    one["finish"] = name_of(s.output.finish);
+    if (s.output.error)
+      one["error"] = s.output.error->message;
+    list.push_back(std::move(one));
+  }
+  const nlohmann::ordered_json all = {{"sequences", list},
+                                      {"load_seconds", model.load_seconds},
+                                      {"bind_seconds", model.bind_seconds},
+                                      {"first_token_seconds", timing.first_seconds},
+                                      {"seconds", timing.seconds},
+                                      {"tokens_per_second", timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0}};
+  std::printf("%s\n", all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+Result<void> generate(const Options &options) {
+  K31_ASSIGN(Model model, load_model(options.model));
+  K31_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(options.model, model.facts()));
+  engine::Engine engine(*model.executor);
+  Printer printer(options.json ? 0 : options.prompts.size(), options.prompts.size() > 1);
+
+  const std::string element = !options.chat ? "" : options.chat_options.thinking ? "think" : "response";
+  std::vector<Sequence> sequences;
+  sequences.reserve(options.prompts.size()); // the callbacks keep pointers
+  Timing timing;
+  Clock clock;
+  for (size_t i = 0; i < options.prompts.size(); ++i) {
+    K31_ASSIGN(std::vector<int32_t> prompt, prompt_ids(options, tokenizer, options.prompts[i]));
+    timing.prompt_tokens += prompt.size();
+    Sequence &sequence = sequences.emplace_back(Sequence{0, std::move(prompt), Transcript(tokenizer, element), {}});
+    const auto show = [&, i, transcript = &sequence.transcript](int32_t id) {
+      if (!timing.drawn++)
+        timing.first_seconds = clock.seconds();
+      const std::string text = transcript->push(id);
+      if (!options.json)
+        printer.add(i, text);
+    };
+    auto id = engine.add({.tokens = sequence.prompt,
+                          .max_tokens = options.max_tokens,
+                          .sampling = options.sampling,
+                          .stop = model.facts().eos,
+                          .on_token = show});
+    if (!id)
+      return context("prompt " + std::to_string(i + 1), id.error());
+    sequence.id = *id;
+  }
+  K31_TRY(bind_model(model, options.model));
+  clock = {};
+  std::optional<Error> error;
+  for (size_t left = sequences.size(); left;) {
+    if (auto stepped = engine.step(); !stepped)
+      error = stepped.error();
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      auto output = engine.take(sequences[i].id);
+      if (!output)
+        continue;
+      --left;
+      sequences[i].output = std::move(*output);
+      const std::string text = sequences[i].transcript.finish();
+      if (!options.json) {
+        printer.add(i, text);
+        printer.finish(i);
+      }
+      if (sequences[i].output.error && !error)
+        error =
+            Error{sequences[i].output.error->code, "prompt " + std::to_string(i + 1) + ": " + sequences[i].output.error->message};
+    }
+  }
+  timing.seconds = clock.seconds();
+  if (options.json)
+    print_json(options, model, sequences, timing);
+  if (wants_summary(options.model))
+    std::fprintf(stderr,
+                 "load %.2f s, bind %.2f s; %llu prompt tokens, first token after %.2f s; %llu tokens in %.2f s, %.1f tokens/s\n",
+                 model.load_seconds, model.bind_seconds, static_cast<unsigned long long>(timing.prompt_tokens),
+                 timing.first_seconds, static_cast<unsigned long long>(timing.drawn), timing.seconds,
+                 timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0);
+  if (error)
+    return tl::unexpected(*error);
+  return {};
+}
+
+} // namespace
+
+Command add_generate(CLI::App &parent) {
+  auto options = std::make_shared<Options>();
+  CLI::App *app = parent.add_subcommand("generate", "Continue prompts and print the text as it is made");
+  options->model.add_to(*app);
+  app->add_option("--prompt", options->prompts, "Text to continue; repeat it to run several at once")
+      ->required()
+      ->type_name("TEXT")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->expected(1)
+      ->allow_extra_args(false);
+  app->add_option("--max-tokens", options->max_tokens, "Most tokens to draw for a prompt")
+      ->check(CLI::Range(1u, 1u << 30))
+      ->type_name("N")
+      ->capture_default_str();
+  app->add_option("--temperature", options->sampling.temperature,
+                  "0 takes the most likely token; 1 is what the released model was made for, with --top-p 0.95")
+      ->check([](const std::string &text) { return text.starts_with("-") ? "expected 0 or more, found " + text : std::string(); })
+      ->type_name("T")
+      ->capture_default_str();
+  app->add_option("--top-p", options->sampling.top_p, "Draw from the most likely tokens that together reach this probability")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->type_name("P")
+      ->capture_default_str();
+  app->add_option("--seed", options->sampling.seed, "The same seed gives the same text")->type_name("S")->capture_default_str();
+  CLI::Option *chat =
+      app->add_flag("--chat", options->chat, "The prompt is a user's message; thinking and response are shown apart");
+  app->add_option("--system", options->system, "System message of the chat")->needs(chat)->type_name("TEXT");
+  app->add_flag_callback(
+         "--no-thinking", [options] { options->chat_options.thinking = false; }, "Chat without thinking")
+      ->needs(chat);
+  app->add_option("--effort", options->chat_options.effort, "How much to think")
+      ->needs(chat)
+      ->check(CLI::IsMember({"low", "high", "max"}))
+      ->type_name("LEVEL");
+  app->add_flag("--json", options->json, "Print one JSON document with ids, text and times at the end instead");
+  app->footer(
+      "Example:\n  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"In the beginning\" --max-tokens 40");
+  return {app, [options] { return generate(*options); }};
+}
+
+} // namespace k31::run

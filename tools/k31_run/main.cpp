@@ -1,0 +1,35 @@
+// k31-run: runs execution plans on the weights of a checkpoint.
+//
+// Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.
+#include "tools/k31_run/commands.h"
+#include <cstdio>
+#include <exception>
+
+int main(int argc, char **argv) {
+  CLI::App app("k31-run: run a plan that k31c made, on the weights of its checkpoint.", "k31-run");
+  app.require_subcommand(1);
+  app.footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
+             "  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"What is bit bucket?\" --chat");
+  const std::vector<k31::run::Command> commands = {k31::run::add_generate(app), k31::run::add_logits(app),
+                                                   k31::run::add_perplexity(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) ? 2 : 0; // help and version are no errors
+  }
+  try {
+    for (const auto &[command, run] : commands) {
+      if (!command->parsed())
+        continue;
+      if (const auto done = run(); !done) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "k31-run: error: %s\n", done.error().message.c_str());
+        return 1;
+      }
+    }
+  } catch (const std::exception &error) { // memory of the host; our own errors are values
+    std::fprintf(stderr, "k31-run: error: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

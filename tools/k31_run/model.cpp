@@ -1,0 +1,60 @@
+#include "tools/k31_run/model.h"
+#include "runtime/base/cat.h"
+#include <cstdio>
+#include <unistd.h>
+
+namespace k31::run {
+
+void ModelOptions::add_to(CLI::App &app) {
+  app.add_option("--plan", plan, "Plan file that k31c compile made")->required()->type_name("FILE");
+  app.add_option("--weights", weights, "Folder of the checkpoint that the plan was made from")->required()->type_name("DIR");
+  app.add_option("--threads", threads, "Host threads; 0 takes all cores")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--verbose", verbose, "Print the summary also when stderr is not a terminal");
+}
+
+bool on_terminal() { return isatty(STDERR_FILENO); }
+
+bool wants_summary(const ModelOptions &options) { return options.verbose || on_terminal(); }
+
+Result<Model> load_model(const ModelOptions &options) {
+  Model model;
+  const Clock load;
+  K31_ASSIGN(model.session, Session::load(options.plan));
+  K31_ASSIGN(engine::SessionExecutor executor, engine::SessionExecutor::make(*model.session));
+  model.executor = std::make_unique<engine::SessionExecutor>(std::move(executor));
+  model.load_seconds = load.seconds();
+  return model;
+}
+
+Result<void> bind_model(Model &model, const ModelOptions &options) {
+  BindOptions bind{.weights = options.weights, .threads = options.threads};
+  if (on_terminal())
+    bind.progress = [last = -1](uint64_t done, uint64_t total) mutable {
+      const int percent = total ? int(double(done) / double(total) * 100) : 100;
+      if (percent != last)
+        std::fprintf(stderr, "\rweights: %3d %% of %.1f MB ", percent, double(total) / 1e6);
+      last = percent;
+    };
+  const Clock clock;
+  const auto bound = model.session->bind(bind);
+  if (on_terminal())
+    std::fprintf(stderr, "\r\033[K");
+  if (!bound)
+    return tl::unexpected(bound.error());
+  model.bind_seconds = clock.seconds();
+  return {};
+}
+
+Result<text::Tokenizer> open_tokenizer(const ModelOptions &options, const engine::ModelFacts &facts) {
+  K31_ASSIGN(text::Tokenizer tokenizer, text::Tokenizer::load(options.weights));
+  if (uint32_t(tokenizer.size()) > facts.vocab)
+    return fail(Code::invalid_input,
+                cat("the tokenizer of ", quote(options.weights), " has ", tokenizer.size(), " ids, and the plan's vocabulary ",
+                    facts.vocab, "; compile the plan from this checkpoint"));
+  return tokenizer;
+}
+
+} // namespace k31::run

@@ -1,0 +1,52 @@
+#include "tools/k31_run/windows.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/file.h"
+#include "runtime/engine/engine.h"
+#include <algorithm>
+#include <cstdio>
+
+namespace k31::run {
+
+Result<std::vector<int32_t>> TextSource::ids(const ModelOptions &options, const engine::ModelFacts &facts) const {
+  if (file.empty())
+    return tokens;
+  K31_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(options, facts));
+  K31_ASSIGN(const std::string content, read_text(file));
+  return tokenizer.encode(content);
+}
+
+Result<void> run_windows(const Model &model, std::span<const int32_t> ids, uint32_t window, uint32_t chunk,
+                         const std::function<void(size_t row, std::span<const float> logits)> &use) {
+  const size_t rows = window_rows(ids.size(), window);
+  const size_t step = window ? window : rows;
+  if (!rows)
+    return fail(Code::invalid_input, cat("the text has ", ids.size(), " tokens; expected at least ", window ? 2 : 1));
+  size_t given = 0;
+  engine::Engine engine(*model.executor, {.chunk = chunk});
+  std::vector<engine::SequenceId> sequences;
+  for (size_t begin = 0; begin < rows; begin += step) {
+    const std::span<const int32_t> part = ids.subspan(begin, std::min(step, rows - begin));
+    K31_ASSIGN(const engine::SequenceId id,
+               engine.add({.tokens = {part.begin(), part.end()},
+                           .on_logits = [&, begin](uint64_t position, std::span<const float> logits) {
+                             ++given;
+                             use(begin + position, logits);
+                           }}));
+    sequences.push_back(id);
+  }
+  while (!engine.idle()) {
+    K31_TRY(engine.step());
+    if (on_terminal())
+      std::fprintf(stderr, "\rtokens: %zu of %zu ", given, rows);
+  }
+  if (on_terminal())
+    std::fprintf(stderr, "\r\033[K");
+  for (const engine::SequenceId id : sequences)
+    if (const auto output = engine.take(id); output && output->error)
+      return tl::unexpected(*output->error);
+  if (given != rows)
+    return fail(Code::internal, cat("the engine gave ", given, " rows of logits of ", rows));
+  return {};
+}
+
+} // namespace k31::run
