@@ -1,0 +1,118 @@
+// Files, hashes, the trailer of a plan, and the processor's features.
+#include "runtime/base/cpu.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/plan_trailer.h"
+#include "test/runtime/plan_builder.h"
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace k31::test {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
+
+TEST(BaseFile, ReadsAtOffsetsAndMaps) {
+  TempFolder folder;
+  ASSERT_TRUE(write_file(folder.path("a"), "0123456789"));
+  auto file = File::open(folder.path("a"));
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->size(), 10u);
+  std::byte part[4];
+  ASSERT_TRUE(file->read_at(3, part));
+  EXPECT_EQ(text_of(part), "3456");
+  auto past = file->read_at(7, part);
+  ASSERT_FALSE(past);
+  EXPECT_NE(past.error().message.find("ends at byte 10, but 1 more bytes"), std::string::npos) << past.error().message;
+  auto mapped = MappedFile::open(folder.path("a"));
+  ASSERT_TRUE(mapped);
+  EXPECT_EQ(text_of(mapped->bytes()), "0123456789");
+}
+
+TEST(BaseFile, EmptyAbsentAndFolder) {
+  TempFolder folder;
+  ASSERT_TRUE(write_file(folder.path("empty"), ""));
+  EXPECT_TRUE(MappedFile::open(folder.path("empty"))->bytes().empty());
+  EXPECT_EQ(File::open(folder.path("absent")).error().code, Code::not_found);
+  EXPECT_EQ(MappedFile::open(folder.path("absent")).error().code, Code::not_found);
+  EXPECT_FALSE(File::open(folder.path()));
+  EXPECT_FALSE(MappedFile::open(folder.path()));
+}
+
+TEST(BaseFile, WritesReplaceAndLeaveNothingBehind) {
+  TempFolder folder;
+  ASSERT_TRUE(write_file(folder.path("a"), "old"));
+  ASSERT_TRUE(write_file(folder.path("a"), "new text"));
+  EXPECT_EQ(read(folder.path("a")), "new text");
+  EXPECT_FALSE(write_file(folder.path("no/such/folder"), "x"));
+  std::filesystem::create_directory(folder.path("taken"));
+  EXPECT_FALSE(write_file(folder.path("taken"), "x")) << "a rename onto a folder must fail";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+TEST(BaseHash, KnownValues) {
+  // From the reference implementation of XXH3-128, seed 0.
+  EXPECT_EQ(hex(hash128({})), "99aa06d3014798d86001c324468d497f");
+  Hasher hasher;
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    const std::string part(static_cast<size_t>(i % 7), static_cast<char>('a' + i % 26));
+    hasher.update(part), text += part;
+  }
+  EXPECT_EQ(hasher.digest(), hash128(bytes_of(text)));
+  text[100] ^= 1;
+  EXPECT_NE(hasher.digest(), hash128(bytes_of(text)));
+}
+
+TEST(BasePlanTrailer, RoundTrip) {
+  const std::string body = "any bytes";
+  const std::string whole = seal(bytes_of(body));
+  ASSERT_EQ(whole.size(), body.size() + kPlanTrailerBytes);
+  EXPECT_EQ(whole.substr(body.size(), 8), std::string("\x09\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(whole.substr(whole.size() - 8), std::string("K31PEND\0", 8));
+  ASSERT_TRUE(unseal(bytes_of(whole)));
+  EXPECT_EQ(text_of(*unseal(bytes_of(whole))), body);
+
+  TempFolder folder;
+  ASSERT_TRUE(write_plan(folder.path("p.k31"), bytes_of(body)));
+  EXPECT_EQ(read(folder.path("p.k31")), whole);
+}
+
+TEST(BasePlanTrailer, EveryBitAndLengthCounts) {
+  const std::string whole = seal(bytes_of("some thirty bytes of a plan...."));
+  for (size_t i = 0; i < whole.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = whole;
+      damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
+      ASSERT_FALSE(unseal(bytes_of(damaged))) << "byte " << i << " bit " << bit;
+    }
+  for (size_t length = 0; length < whole.size(); ++length)
+    ASSERT_FALSE(unseal(bytes_of(whole).first(length))) << length;
+  EXPECT_FALSE(unseal(bytes_of(whole + "x")));
+}
+
+TEST(BaseCpu, NamesWhatTheCompilerSees) {
+  EXPECT_FALSE(cpu_has("avx9000"));
+  EXPECT_FALSE(cpu_has(""));
+  EXPECT_GE(cpu_threads(), 1);
+#if defined(__x86_64__)
+  EXPECT_TRUE(cpu_has("sse2"));
+  // The compiler's own detection, where it knows the name.
+  EXPECT_EQ(cpu_has("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(cpu_has("fma"), __builtin_cpu_supports("fma") != 0);
+  EXPECT_EQ(cpu_has("bmi2"), __builtin_cpu_supports("bmi2") != 0);
+  EXPECT_EQ(cpu_has("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+  EXPECT_EQ(cpu_has("avx512vl"), __builtin_cpu_supports("avx512vl") != 0);
+  EXPECT_EQ(cpu_has("avx512bw"), __builtin_cpu_supports("avx512bw") != 0);
+  EXPECT_EQ(cpu_has("avx512dq"), __builtin_cpu_supports("avx512dq") != 0);
+  EXPECT_EQ(cpu_has("avx512cd"), __builtin_cpu_supports("avx512cd") != 0);
+  EXPECT_EQ(cpu_has("avx512bf16"), __builtin_cpu_supports("avx512bf16") != 0);
+  for (std::string_view feature : cpu_features())
+    EXPECT_TRUE(cpu_has(feature)) << feature;
+#endif
+}
+
+} // namespace
+} // namespace k31::test

@@ -1,0 +1,187 @@
+// One wrong number at a time: each is refused at Load, with the place and both values.
+#include "runtime/base/plan_trailer.h"
+#include "runtime/plan/plan_file.h"
+#include "test/runtime/plan_builder.h"
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace k31::test {
+namespace {
+
+using plan::PlanT;
+
+std::string refusal(const PlanT &plan) {
+  const std::string bytes = file(plan);
+  std::unique_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
+  memcpy(copy.get(), bytes.data(), bytes.size());
+  auto result = verify_plan({copy.get(), bytes.size()});
+  return result ? "(accepted)" : result.error().message;
+}
+
+struct Case {
+  const char *part; // of the message
+  std::function<void(PlanT &)> change;
+};
+
+void check(const std::vector<Case> &cases) {
+  for (const Case &c : cases) {
+    PlanT plan = sample_plan();
+    plan.images[0]->code = {1};
+    ASSERT_EQ(refusal(plan), "(accepted)");
+    c.change(plan);
+    const std::string text = refusal(plan);
+    EXPECT_NE(text.find(c.part), std::string::npos) << "expected: " << c.part << "\n   found: " << text;
+  }
+}
+
+plan::EntryT &entry(PlanT &p) { return *p.entries[0]; }
+plan::BindingT &input(PlanT &p, const std::string &name) {
+  for (auto &b : entry(p).inputs)
+    if (b->name == name)
+      return *b;
+  throw std::runtime_error("no input " + name);
+}
+void remove_input(PlanT &p, const std::string &name) {
+  std::erase_if(entry(p).inputs, [&](const auto &b) { return b->name == name; });
+}
+
+TEST(PlanCheck, Model) {
+  check({
+      {"the mesh is tp=0", [](PlanT &p) { p.mesh->tp = 0; }},
+      {"expected 1 to 65536 ranks", [](PlanT &p) { p.mesh->tp = p.mesh->dp = p.mesh->pp = 60000; }},
+      {"ep=2", [](PlanT &p) { p.mesh->ep = 2; }},
+      {"node=0", [](PlanT &p) { p.mesh->node = 0; }},
+      {"layers 0 to 3 of 2", [](PlanT &p) { p.model->layer_end = 3; }},
+      {"layers 2 to 2 of 2", [](PlanT &p) { p.model->layer_begin = 2; }},
+      {"hidden 0", [](PlanT &p) { p.model->hidden = 0; }},
+      {"max_context 0", [](PlanT &p) { p.model->max_context = 0; }},
+      {"activations are of type 3", [](PlanT &p) { p.model->activations = plan::DType::i32; }},
+      {"end id 16 is outside the vocabulary of 16", [](PlanT &p) { p.model->eos = {16}; }},
+      {"end id -1", [](PlanT &p) { p.model->eos = {-1}; }},
+  });
+}
+
+TEST(PlanCheck, Memory) {
+  check({
+      {"arena 'io' is of kind 99", [](PlanT &p) { p.arenas[kIo]->kind = plan::ArenaKind(99); }},
+      {"arena 'cache' has 18446744073709551615 bytes", [](PlanT &p) { p.arenas[kCache]->bytes = ~uint64_t(0); }},
+      {"has alignment 48", [](PlanT &p) { p.arenas[kCache]->alignment = 48; }},
+      {"has alignment 0", [](PlanT &p) { p.arenas[kCache]->alignment = 0; }},
+      {"holds 0 tokens", [](PlanT &p) { p.state->block_tokens = 0; }},
+      {"state member is of kind 5", [](PlanT &p) { p.state->members[0]->kind = plan::StateKind(5); }},
+      {"state latent of layer 2 is outside the plan's layers 0 to 2", [](PlanT &p) { p.state->members[0]->layer = 2; }},
+      {"has 3 units, the group has 2 blocks", [](PlanT &p) { p.state->members[0]->units = 3; }},
+      {"has 3 units, the group has 9 slots", [](PlanT &p) { p.state->slots = 9; }},
+      {"names arena 4 of 4", [](PlanT &p) { p.state->members[0]->arena = 4; }},
+      {"at offset 3000, but its arena has 4096 bytes", [](PlanT &p) { p.state->members[0]->offset = 3000; }},
+      {"state conv of layer 1 has 3 units of 9223372036854775808",
+       [](PlanT &p) { p.state->members[1]->unit_bytes = uint64_t(1) << 63; }},
+  });
+}
+
+TEST(PlanCheck, Code) {
+  check({
+      {"image 0 holds no code", [](PlanT &p) { p.images[0]->code.clear(); }},
+      {"kernel 'test_add' has no symbol", [](PlanT &p) { p.kernels[1]->symbol.clear(); }},
+      {"has no image", [](PlanT &p) { p.kernels[1]->images.clear(); }},
+      {"is in image 1 of 1", [](PlanT &p) { p.kernels[1]->images = {0, 1}; }},
+  });
+}
+
+TEST(PlanCheck, Entries) {
+  check({
+      {"two entries are named 'decode_b2'",
+       [](PlanT &p) {
+         PlanT other = sample_plan();
+         p.entries.push_back(std::move(other.entries[0]));
+       }},
+      {"is of kind 2", [](PlanT &p) { entry(p).kind = plan::EntryKind(2); }},
+      {"has 0 rows", [](PlanT &p) { entry(p).rows = 0; }},
+      {"5 segments", [](PlanT &p) { entry(p).segments = 5; }},
+      {"5 logit rows", [](PlanT &p) { entry(p).logit_rows = 5; }},
+      {"belongs to stage 1 of 1", [](PlanT &p) { entry(p).stage = 1; }},
+      {"has 0 streams", [](PlanT &p) { entry(p).streams = 0; }},
+      {"has 4000000000 events", [](PlanT &p) { entry(p).events = 4000000000u; }},
+  });
+}
+
+TEST(PlanCheck, Bindings) {
+  check({
+      {"lacks the input 'tokens', i32 [4]", [](PlanT &p) { remove_input(p, "tokens"); }},
+      {"lacks the input 'counts', i32 [4]", [](PlanT &p) { remove_input(p, "counts"); }},
+      {"lacks the input 'segments', i32 [2, 6]", [](PlanT &p) { remove_input(p, "segments"); }},
+      {"lacks the input 'row_segment', i32 [4]", [](PlanT &p) { remove_input(p, "row_segment"); }},
+      {"lacks the input 'block_table', i32 [2, 2]", [](PlanT &p) { remove_input(p, "block_table"); }},
+      {"lacks the input 'logit_rows', i32 [2]", [](PlanT &p) { remove_input(p, "logit_rows"); }},
+      {"lacks the input 'sampling', u8 [2, 24]", [](PlanT &p) { remove_input(p, "sampling"); }},
+      {"lacks the output 'logits', f32 [2, 16]", [](PlanT &p) { entry(p).outputs.erase(entry(p).outputs.begin()); }},
+      {"lacks the output 'sampled', i32 [2]", [](PlanT &p) { entry(p).outputs.pop_back(); }},
+      {"lacks the input 'hidden', f32 [4, 16]", [](PlanT &p) { p.model->layer_begin = 1, p.state->members[0]->layer = 1; }},
+      {"lacks the output 'hidden', f32 [4, 16]", [](PlanT &p) { p.model->layers = 3; }},
+      {"the input 'tokens' is i32 [5], expected i32 [4]", [](PlanT &p) { input(p, "tokens").shape = {5}; }},
+      {"the input 'tokens' is f32 [4], expected i32 [4]", [](PlanT &p) { input(p, "tokens").dtype = plan::DType::f32; }},
+      {"the input 'segments' is i32 [12], expected i32 [2, 6]", [](PlanT &p) { input(p, "segments").shape = {12}; }},
+      {"the input 'mask' is u8 [2, 15], expected u8 [2, 16]",
+       [](PlanT &p) { entry(p).inputs.push_back(binding("mask", plan::DType::u8, {2, 15}, kIo, 0)); }},
+      {"the input 'bank' is f32 [4, 16], expected f32 [any, 4, 16]",
+       [](PlanT &p) { entry(p).inputs.push_back(binding("bank", plan::DType::f32, {4, 16}, kIo, 0)); }},
+      {"is of type 9", [](PlanT &p) { input(p, "tokens").dtype = plan::DType(9); }},
+      {"is in arena 77 of 4", [](PlanT &p) { input(p, "tokens").arena = 77; }},
+      {"ends outside its arena of 1024 bytes", [](PlanT &p) { input(p, "tokens").offset = 1020; }},
+      {"ends outside its arena", [](PlanT &p) { input(p, "tokens").shape = {uint64_t(1) << 62, 4}; }},
+      {"two inputs are named 'tokens'",
+       [](PlanT &p) { entry(p).inputs.push_back(binding("tokens", plan::DType::i32, {4}, kIo, 0)); }},
+      {"input 'tokens' writes to the weights", [](PlanT &p) { input(p, "tokens").arena = kWeights; }},
+      {"at most 64 are possible",
+       [](PlanT &p) {
+         for (int i = 0; i < 100; ++i)
+           entry(p).inputs.push_back(binding("x" + std::to_string(i), plan::DType::u8, {1}, kIo, 0));
+       }},
+  });
+}
+
+TEST(PlanCheck, Commands) {
+  check({
+      {"entry 'decode_b2', 'launch of kernel 0': kernel 3 of 3", [](PlanT &p) { launch(p, 0).kernel = 3; }},
+      {"stream 2 of 2", [](PlanT &p) { launch(p, 0).stream = 2; }},
+      {"grid [0, 1, 1]", [](PlanT &p) { launch(p, 0).grid_x = 0; }},
+      {"block 0", [](PlanT &p) { launch(p, 0).block_x = 0; }},
+      {"host launches have one dimension", [](PlanT &p) { launch(p, 0).grid_y = 2; }},
+      {"argument 1 is in arena 4 of 4", [](PlanT &p) { launch(p, 0).args[1]->arena = 4; }},
+      {"argument 3 has 769 bytes at offset 0 of arena 'activations', which has 768",
+       [](PlanT &p) { launch(p, 0).args[3]->bytes = 769; }},
+      {"argument 0 has 16 bytes at offset 18446744073709551608",
+       [](PlanT &p) { launch(p, 0).args[0]->offset = ~uint64_t(0) - 7; }},
+      {"argument 0 has access 3", [](PlanT &p) { launch(p, 0).args[0]->access = plan::Access(3); }},
+      {"argument 2 writes to the weights", [](PlanT &p) { launch(p, 0).args[2]->access = plan::Access::update; }},
+      {"a copy of 255 bytes to 256", [](PlanT &p) { entry(p).commands[1].AsCopy()->source->bytes = 255; }},
+      {"destination 0 writes to the weights", [](PlanT &p) { entry(p).commands[1].AsCopy()->dest->arena = kWeights; }},
+      {"event 1 of 1", [](PlanT &p) { entry(p).commands[2].AsRecord()->event = 1; }},
+      {"event 7 of 1", [](PlanT &p) { entry(p).commands[3].AsWait()->event = 7; }},
+      {"stream 5 of 2", [](PlanT &p) { entry(p).commands[3].AsWait()->stream = 5; }},
+      {"a wait for event 0, which no earlier command records",
+       [](PlanT &p) { entry(p).commands.erase(entry(p).commands.begin() + 2); }},
+      {"65 elements of f32 do not fit a source of 256 bytes", [](PlanT &p) { entry(p).commands[5].AsCollective()->count = 65; }},
+      {"elements of f32 do not fit", [](PlanT &p) { entry(p).commands[5].AsCollective()->count = uint64_t(1) << 62; }},
+      {"that the schema does not have", [](PlanT &p) { entry(p).commands[5].AsCollective()->op = plan::CollectiveOp(8); }},
+      {"source 0 has 769 bytes", [](PlanT &p) { entry(p).commands[5].AsCollective()->source->bytes = 769; }},
+  });
+}
+
+// A command kind that this runtime does not know, as a newer compiler could write it.
+TEST(PlanCheck, UnknownCommandKind) {
+  std::string bytes = flatbuffer(sample_plan());
+  const plan::Plan *plan = plan::GetPlan(bytes.data());
+  const auto *types = plan->entries()->Get(0)->commands_type();
+  const_cast<uint8_t *>(types->Data())[2] = 6;
+  std::unique_ptr<std::byte[]> copy(new std::byte[bytes.size() + 32]);
+  const std::string whole = seal(std::as_bytes(std::span(bytes)));
+  memcpy(copy.get(), whole.data(), whole.size());
+  auto result = verify_plan({copy.get(), whole.size()});
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("a command of kind 6, the last kind is 5"), std::string::npos) << result.error().message;
+}
+
+} // namespace
+} // namespace k31::test

@@ -1,0 +1,196 @@
+// Load, Bind and Run of a whole small plan.
+#include "runtime/session.h"
+#include "test/runtime/plan_builder.h"
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace k31::test {
+namespace {
+
+struct PlanSession : ::testing::Test {
+  TempFolder folder;
+  plan::PlanT plan = sample_plan();
+
+  Result<std::unique_ptr<Session>> load() {
+    write(plan, folder.path("plan.k31"));
+    return Session::load(folder.path("plan.k31"));
+  }
+  // Loads and binds; the error of whichever failed.
+  Result<std::unique_ptr<Session>> bound(int threads = 2, bool poison = false) {
+    K31_ASSIGN(auto session, load());
+    BindOptions options;
+    options.weights = folder.path(), options.threads = threads, options.poison = poison;
+    K31_TRY(session->bind(options));
+    return session;
+  }
+  std::string refusal(int threads = 2) {
+    auto session = bound(threads);
+    return session ? std::string("(accepted)") : session.error().message;
+  }
+};
+
+template <class T> std::span<const std::byte> in(const std::vector<T> &v) { return std::as_bytes(std::span(v)); }
+template <class T> std::span<std::byte> out(std::vector<T> &v) { return std::as_writable_bytes(std::span(v)); }
+
+std::vector<float> expected_logits(const std::vector<int32_t> &tokens, const std::vector<int32_t> &rows) {
+  const SampleWeights w = sample_weights();
+  std::vector<float> logits;
+  for (int32_t row : rows)
+    for (int i = 0; i < 16; ++i)
+      logits.push_back(2 * (w.table[tokens[row] * 16 + i] + w.bias3[i] + w.bias5[i]));
+  return logits;
+}
+
+TEST_F(PlanSession, RunsTheSamplePlan) {
+  add_weights(plan, folder.path());
+  for (int threads : {1, 2, 5}) {
+    auto session = bound(threads, true);
+    ASSERT_TRUE(session) << session.error().message;
+    for (int step = 0; step < 20; ++step) {
+      const std::vector<int32_t> tokens = {step % 16, (step * 7) % 16, 3, 15}, counts = {4, 2, 2, 0},
+                                 rows = {step % 4, 3 - step % 4};
+      std::vector<float> logits(32, NAN);
+      const NamedInput inputs[] = {{"tokens", in(tokens)}, {"counts", in(counts)}, {"logit_rows", in(rows)}};
+      const NamedOutput outputs[] = {{"logits", out(logits)}};
+      auto result = (*session)->run(0, inputs, outputs);
+      ASSERT_TRUE(result) << result.error().message;
+      ASSERT_EQ(logits, expected_logits(tokens, rows));
+    }
+  }
+}
+
+TEST_F(PlanSession, ShortInputsAndOutputsCopyWhatIsLive) {
+  add_weights(plan, folder.path());
+  auto session = bound();
+  ASSERT_TRUE(session) << session.error().message;
+  const std::vector<int32_t> tokens = {9}, counts = {1, 1, 1, 0}, rows = {0, 0};
+  std::vector<float> logits(16, NAN);
+  const NamedInput inputs[] = {{"tokens", in(tokens)}, {"counts", in(counts)}, {"logit_rows", in(rows)}};
+  const NamedOutput outputs[] = {{"logits", out(logits)}};
+  ASSERT_TRUE((*session)->run(0, inputs, outputs));
+  EXPECT_EQ(logits, expected_logits(tokens, {0}));
+}
+
+TEST_F(PlanSession, PoisonFillsAllButTheWeights) {
+  add_weights(plan, folder.path());
+  auto session = bound(2, true);
+  ASSERT_TRUE(session) << session.error().message;
+  for (uint32_t arena : {kIo, kActivations, kCache})
+    for (std::byte b : (*session)->arena(arena))
+      ASSERT_EQ(b, std::byte{0xff}) << "arena " << arena;
+  EXPECT_EQ(0, memcmp((*session)->arena(kWeights).data(), sample_weights().table.data(), 1024));
+  EXPECT_TRUE((*session)->arena(4).empty());
+  auto clean = bound(2, false);
+  for (std::byte b : (*clean)->arena(kIo))
+    ASSERT_EQ(b, std::byte{0});
+}
+
+TEST_F(PlanSession, ProgressEndsAtTheTotal) {
+  add_weights(plan, folder.path());
+  auto session = load();
+  ASSERT_TRUE(session);
+  uint64_t last = 0, total = 0;
+  BindOptions options;
+  options.weights = folder.path();
+  options.progress = [&](uint64_t d, uint64_t t) {
+    EXPECT_GE(d, last);
+    last = d, total = t;
+  };
+  ASSERT_TRUE((*session)->bind(options));
+  EXPECT_EQ(last, 1024u + 128u);
+  EXPECT_EQ(total, last);
+}
+
+TEST_F(PlanSession, RefusesWrongRequests) {
+  auto session = load();
+  ASSERT_TRUE(session);
+  EXPECT_TRUE((*session)->arena(0).empty());
+  EXPECT_NE((*session)->run(0, {}, {}).error().message.find("not bound"), std::string::npos);
+  ASSERT_TRUE((*session)->bind({}));
+  EXPECT_NE((*session)->bind({}).error().message.find("bound already"), std::string::npos);
+  EXPECT_EQ((*session)->run(1, {}, {}).error().message, "entry 1, the plan has 1");
+
+  std::vector<int32_t> five(5), one(1);
+  std::vector<float> many(33);
+  const NamedInput unknown[] = {{"token", in(one)}}, large[] = {{"tokens", in(one)}, {"tokens", in(five)}};
+  const NamedOutput unknown_output[] = {{"logit", out(many)}}, large_output[] = {{"logits", out(many)}};
+  EXPECT_NE((*session)->run(0, unknown, {}).error().message.find("no input 'token', it has: tokens, counts"), std::string::npos);
+  EXPECT_EQ((*session)->run(0, large, {}).error().message, "input 'tokens' has 20 bytes, the entry holds at most 16");
+  EXPECT_NE((*session)->run(0, {}, unknown_output).error().message.find("no output 'logit'"), std::string::npos);
+  EXPECT_EQ((*session)->run(0, {}, large_output).error().message, "output 'logits' has 132 bytes, the entry holds at most 128");
+}
+
+TEST_F(PlanSession, TakesTheFirstImageThatFits) {
+  add_weights(plan, folder.path());
+  auto demanding = std::make_unique<plan::ImageT>();
+  demanding->target = "future", demanding->features = {"avx9000"}, demanding->code = {1, 2, 3};
+  plan.images.push_back(std::move(demanding));
+  for (auto &kernel : plan.kernels)
+    kernel->images = {1, 0};
+  auto session = bound();
+  ASSERT_TRUE(session) << session.error().message;
+}
+
+TEST_F(PlanSession, NamesMissingFeatures) {
+  plan.images[0]->features = {"sse2", "avx9000", "quantum"};
+  EXPECT_EQ(refusal(), "no image of kernel 'test_gather' fits this processor: 'x86-64-v2' needs avx9000, quantum; compile the "
+                       "plan for this machine");
+}
+
+TEST_F(PlanSession, RefusesWhatItCannotRun) {
+  plan.key->target = "sm_90a";
+  EXPECT_NE(refusal().find("target 'sm_90a', this runtime runs target 'cpu'"), std::string::npos) << refusal();
+  plan.key->target = "cpu", plan.mesh->tp = 2;
+  EXPECT_NE(refusal().find("2 ranks (tp=2,dp=1,pp=1), this runtime runs one"), std::string::npos) << refusal();
+}
+
+TEST_F(PlanSession, RefusesBrokenCode) {
+  plan.kernels[1]->symbol = "test_missing";
+  EXPECT_NE(refusal().find("kernel 'test_add': the image has no symbol 'test_missing'"), std::string::npos) << refusal();
+  plan.images[0]->code.resize(100);
+  EXPECT_NE(refusal().find("image 0: the plan's kernels cannot be loaded"), std::string::npos) << refusal();
+}
+
+TEST_F(PlanSession, RefusesCollectivesThatNeedAnotherRank) {
+  auto &collective = *plan.entries[0]->commands[5].AsCollective();
+  collective.op = plan::CollectiveOp::send, collective.axis = plan::MeshAxis::pp, collective.peer = 1;
+  EXPECT_NE(refusal().find("send to rank 1 of axis pp"), std::string::npos) << refusal();
+  collective.op = plan::CollectiveOp::all_gather, collective.dest->bytes = 128;
+  EXPECT_NE(refusal().find("all_gather of 256 bytes to 128"), std::string::npos) << refusal();
+}
+
+TEST_F(PlanSession, RefusesMoreMemoryThanTheMachineHas) {
+  plan.arenas[kCache]->bytes = uint64_t(1) << 46;
+  EXPECT_NE(refusal().find("bytes of memory, this machine has"), std::string::npos) << refusal();
+}
+
+TEST_F(PlanSession, RefusesAMissingFile) {
+  auto session = Session::load(folder.path("absent.k31"));
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code, Code::not_found);
+}
+
+// The system's loader knows objects by path: sessions that come and go must not get each other's code.
+TEST_F(PlanSession, SessionsKeepTheirOwnCode) {
+  add_weights(plan, folder.path());
+  auto first = bound();
+  ASSERT_TRUE(first) << first.error().message;
+  {
+    auto gone = bound();
+  }
+  auto second = bound();
+  ASSERT_TRUE(second) << second.error().message;
+  const std::vector<int32_t> tokens = {1, 2, 3, 4}, counts = {4, 1, 2, 0}, rows = {0, 1};
+  const NamedInput inputs[] = {{"tokens", in(tokens)}, {"counts", in(counts)}, {"logit_rows", in(rows)}};
+  for (auto *session : {&first, &second}) {
+    std::vector<float> logits(32, NAN);
+    const NamedOutput outputs[] = {{"logits", out(logits)}};
+    ASSERT_TRUE((**session)->run(0, inputs, outputs));
+    EXPECT_EQ(logits, expected_logits(tokens, rows));
+  }
+}
+
+} // namespace
+} // namespace k31::test
