@@ -22,14 +22,5 @@ void K31Dialect::initialize() {
       >();
 }
 
-mlir::LogicalResult RMSNormOp::verify() { return mlir::success(); }
-mlir::LogicalResult AttnResOp::verify() { return mlir::success(); }
-mlir::LogicalResult KDAOp::verify() { return mlir::success(); }
-mlir::LogicalResult QueryLatentOp::verify() { return mlir::success(); }
-mlir::LogicalResult DSAOp::verify() { return mlir::success(); }
-mlir::LogicalResult MLAOp::verify() { return mlir::success(); }
-mlir::LogicalResult MLPOp::verify() { return mlir::success(); }
-mlir::LogicalResult LatentMoEOp::verify() { return mlir::success(); }
-
 #define GET_OP_CLASSES
 #include "dialects/K31/K31Ops.cpp.inc"
