@@ -1,4 +1,5 @@
 #include "dialects/Attn/Attn.h"
+#include "dialects/Support/KeepConstants.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -13,6 +14,7 @@ using namespace k31::attn;
 #include "dialects/Attn/AttnTypes.cpp.inc"
 
 void AttnDialect::initialize() {
+  addInterfaces<k31::KeepConstants>();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Attn/AttnTypes.cpp.inc"

@@ -1,4 +1,5 @@
 #include "dialects/Moe/Moe.h"
+#include "dialects/Support/KeepConstants.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -9,6 +10,7 @@ using namespace k31::moe;
 #include "dialects/Moe/MoeDialect.cpp.inc"
 
 void MoeDialect::initialize() {
+  addInterfaces<k31::KeepConstants>();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Moe/MoeOps.cpp.inc"

@@ -1,4 +1,5 @@
 #include "dialects/NN/NN.h"
+#include "dialects/Support/KeepConstants.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -9,6 +10,7 @@ using namespace k31::nn;
 #include "dialects/NN/NNDialect.cpp.inc"
 
 void NNDialect::initialize() {
+  addInterfaces<k31::KeepConstants>();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/NN/NNOps.cpp.inc"

@@ -139,11 +139,12 @@ def NN_RowOp : NN_Op<"row", [Pure]> {
   let hasVerifier = 1;
 }
 
-def NN_SumOp : NN_Op<"sum", [Pure, SameOperandsAndResultType, HasParent<"RowOp">]> {
-  let summary = "inside nn.row: the sum of a value over the row or column group";
+def NN_SumOp : NN_Op<"sum", [Pure, SameOperandsAndResultType]> {
+  let summary = "inside nn.row (or the plan.kernel made of it): the sum of a value over the row or column group";
   let arguments = (ins F32:$value);
   let results = (outs F32:$result);
   let assemblyFormat = "$value attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, ReturnLike]> {

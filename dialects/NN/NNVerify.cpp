@@ -105,6 +105,12 @@ template <typename Op> static LogicalResult verifyFused(Op op, int64_t groups, b
 }
 
 LogicalResult MapOp::verify() { return verifyFused(*this, 1, false); }
+LogicalResult SumOp::verify() {
+  StringRef parent = (*this)->getParentOp()->getName().getStringRef();
+  if (parent != "nn.row" && parent != "plan.kernel")
+    return emitOpError() << "expects to be in a region of 'nn.row', found '" << parent << "'";
+  return success();
+}
 LogicalResult RowOp::verify() { return verifyFused(*this, getGroups(), true); }
 
 LogicalResult GatherOp::verify() {

@@ -23,6 +23,7 @@ def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", ["all_reduce", "reduce_sca
                                                        "combine", "send", "recv"]>;
 def Plan_Transport : Plan_Enum<"Transport", ["library", "peer"]>;
 
+// check-plan looks at entries as a whole; verifiers at one op.
 class Plan_Op<string mnemonic, list<Trait> traits = []> : Op<Plan_Dialect, mnemonic, traits>;
 class Plan_Declaration<string mnemonic> : Plan_Op<mnemonic, [Symbol]>;
 def Plan_Buffer : RankedTensorOf<[AnyType]>;
@@ -39,6 +40,7 @@ def Plan_MeshOp : Plan_Op<"mesh"> {
   let summary = "ranks along each axis";
   let arguments = (ins I32Attr:$tp, I32Attr:$dp, I32Attr:$ep, I32Attr:$pp, I32Attr:$node);
   let assemblyFormat = "`tp` $tp `dp` $dp `ep` $ep `pp` $pp `node` $node attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_ModelOp : Plan_Op<"model"> {
@@ -55,6 +57,7 @@ def Plan_ArenaOp : Plan_Declaration<"arena"> {
   let summary = "one allocation of a rank";
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_ArenaKind:$kind, I64Attr:$bytes, DefaultValuedAttr<I32Attr, "256">:$alignment);
   let assemblyFormat = "$sym_name $kind `bytes` $bytes (`alignment` $alignment^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_FileOp : Plan_Op<"file"> {
@@ -63,7 +66,7 @@ def Plan_FileOp : Plan_Op<"file"> {
   let assemblyFormat = "$file `bytes` $bytes attr-dict";
 }
 
-def Plan_WeightsOp : Plan_Op<"weights"> {
+def Plan_WeightsOp : Plan_Op<"weights", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a weight stack: equal tensors and their places";
   let arguments = (ins StrAttr:$pattern, DenseI32ArrayAttr:$members, StrAttr:$dtype, DenseI64ArrayAttr:$shape,
                        DenseI32ArrayAttr:$files, DenseI64ArrayAttr:$offsets, FlatSymbolRefAttr:$arena, I64Attr:$dest, I64Attr:$stride,
@@ -75,19 +78,22 @@ def Plan_WeightsOp : Plan_Op<"weights"> {
     `of` $row_bytes `bytes` `[` $byte_begin `,` $byte_count `]` `pitch` $dest_row_bytes
     `group` `[` $group `,` $group_stride `,` $group_begin `]` (`shard` $shard_axis^ $shard_of)? `files` $files `offsets` $offsets attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Plan_StateOp : Plan_Op<"state"> {
   let summary = "the state group: block and slot counts";
   let arguments = (ins I32Attr:$block_tokens, I32Attr:$blocks, I32Attr:$slots);
   let assemblyFormat = "`block_tokens` $block_tokens `blocks` $blocks `slots` $slots attr-dict";
+  let hasVerifier = 1;
 }
 
-def Plan_StateMemberOp : Plan_Op<"state_member"> {
+def Plan_StateMemberOp : Plan_Op<"state_member", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one cache of one layer";
   let arguments = (ins Plan_StateKind:$kind, I32Attr:$layer, FlatSymbolRefAttr:$arena, I64Attr:$offset, I64Attr:$unit_bytes,
                        I32Attr:$units);
   let assemblyFormat = "$kind `layer` $layer `in` $arena `at` $offset `unit` $unit_bytes `units` $units attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_ImageOp : Plan_Declaration<"image"> {
@@ -96,7 +102,7 @@ def Plan_ImageOp : Plan_Declaration<"image"> {
   let assemblyFormat = "$sym_name $target `features` $features `code` $code attr-dict";
 }
 
-def Plan_KernelOp : Plan_Declaration<"kernel"> {
+def Plan_KernelOp : Plan_Op<"kernel", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel: what it was specialised to, its symbol and images";
   let description = [{
     Before `compile-kernels`: `spec` holds the kernel's name and Config fields, `bodies` the fused region of the op, symbol and
@@ -109,6 +115,7 @@ def Plan_KernelOp : Plan_Declaration<"kernel"> {
   let assemblyFormat = [{
     $sym_name $name `symbol` $symbol `images` $images `config` $config (`spec` $spec^)? attr-dict-with-keyword ($body^)?
   }];
+  let hasVerifier = 1;
 }
 
 //===-- entries -------------------------------------------------------------------------------------------------------===//
@@ -122,20 +129,23 @@ def Plan_EntryOp : Plan_Op<"entry", [Symbol, NoTerminator, SingleBlock, NoRegion
     $sym_name $kind `rows` $rows `segments` $segments `logit_rows` $logit_rows `stage` $stage `streams` $streams `events` $events
     attr-dict-with-keyword $body
   }];
+  let hasVerifier = 1;
 }
 
-def Plan_SliceOp : Plan_Op<"slice", [Pure]> {
+def Plan_SliceOp : Plan_Op<"slice", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a range of an arena, as many bytes as the type has";
   let arguments = (ins FlatSymbolRefAttr:$arena, I64Attr:$offset);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$arena `at` $offset attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
-def Plan_AllocOp : Plan_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+def Plan_AllocOp : Plan_Op<"alloc", [MemoryEffects<[MemAlloc]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "memory of an arena that has no offset yet";
   let arguments = (ins FlatSymbolRefAttr:$arena);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$arena attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Plan_ViewOp : Plan_Op<"view", [Pure]> {
@@ -143,6 +153,7 @@ def Plan_ViewOp : Plan_Op<"view", [Pure]> {
   let arguments = (ins Plan_Buffer:$source, I64Attr:$offset);
   let results = (outs Plan_Buffer:$result);
   let assemblyFormat = "$source `at` $offset attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 class Plan_Bind<string mnemonic, string text> : Plan_Op<mnemonic> {
@@ -155,13 +166,13 @@ def Plan_OutputOp : Plan_Bind<"output", "a tensor that the engine reads after a 
 
 //===-- commands ------------------------------------------------------------------------------------------------------===//
 
-def Plan_LaunchOp : Plan_Op<"launch"> {
+def Plan_LaunchOp : Plan_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one kernel; each argument is read, written or updated";
   let arguments = (ins FlatSymbolRefAttr:$kernel, I32Attr:$stream, DenseI32ArrayAttr:$grid, DefaultValuedAttr<I32Attr, "1">:$block,
                        DefaultValuedAttr<I32Attr, "0">:$smem, Variadic<Plan_Buffer>:$args, DenseI32ArrayAttr:$access,
                        OptionalAttr<StrAttr>:$label);
   let assemblyFormat = [{
-    $kernel `on` $stream `grid` $grid (`block` $block^)? (`smem` $smem^)? `(` custom<LaunchArgs>($args, type($args), $access) `)`
+    $kernel `on` $stream `grid` $grid (`block` $block^)? (`smem` $smem^)? custom<LaunchArgs>($args, type($args), $access)
     ($label^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -176,6 +187,7 @@ def Plan_CollectiveOp : Plan_Op<"collective"> {
     $kind `over` $axis `via` $transport $dtype `count` $count $source `to` $dest (`peer` $peer^)? `on` $stream ($label^)? attr-dict
     `:` type($source) `to` type($dest)
   }];
+  let hasVerifier = 1;
 }
 
 def Plan_CopyOp : Plan_Op<"copy"> {
@@ -189,11 +201,13 @@ def Plan_RecordOp : Plan_Op<"record"> {
   let summary = "marks an event after everything before it on the stream";
   let arguments = (ins I32Attr:$event, I32Attr:$stream);
   let assemblyFormat = "$event `on` $stream attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_WaitOp : Plan_Op<"wait"> {
   let summary = "the stream goes on after the event";
   let arguments = (ins I32Attr:$event, I32Attr:$stream);
   let assemblyFormat = "$event `on` $stream attr-dict";
+  let hasVerifier = 1;
 }
 #endif

@@ -1,0 +1,203 @@
+// What one plan op alone can say about itself; check-plan looks at entries as a whole.
+#include "dialects/Plan/Plan.h"
+#include "dialects/Support/Verify.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace k31;
+using namespace k31::planir;
+
+// Bytes of a buffer, which is packed when an element has less than a byte.
+static int64_t bytesOf(Value buffer) {
+  auto type = cast<RankedTensorType>(buffer.getType());
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return -1;
+  return llvm::divideCeil(static_cast<uint64_t>(type.getNumElements()) * type.getElementTypeBitWidth(), 8);
+}
+
+static LogicalResult isBuffer(Operation *op, StringRef name, Value buffer) {
+  if (bytesOf(buffer) > 0)
+    return success();
+  return op->emitOpError() << name << " is " << buffer.getType() << ", expected a static shape of one byte or more";
+}
+
+static LogicalResult atLeast(Operation *op, std::initializer_list<std::pair<StringRef, int64_t>> values, int64_t low) {
+  for (auto &[name, value] : values)
+    if (value < low)
+      return op->emitOpError() << "expected " << name << " of " << low << " or more, found " << value;
+  return success();
+}
+
+// The stream and the event of a command must exist in its entry.
+static LogicalResult isOnStream(Operation *op, int32_t stream, std::optional<int32_t> event = std::nullopt) {
+  auto entry = op->getParentOfType<EntryOp>();
+  if (!entry)
+    return op->emitOpError() << "is a command: expected it inside plan.entry";
+  int32_t streams = entry.getStreams(), events = entry.getEvents();
+  if (stream < 0 || stream >= streams)
+    return op->emitOpError() << "is on stream " << stream << ", but the entry has " << streams;
+  if (event && (*event < 0 || *event >= events))
+    return op->emitOpError() << "names event " << *event << ", but the entry has " << events;
+  return success();
+}
+
+template <typename Target>
+static LogicalResult refersTo(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, StringRef what) {
+  if (symbols.lookupNearestSymbolFrom<Target>(op, name))
+    return success();
+  return op->emitOpError() << name << " is not a " << what;
+}
+
+LogicalResult SliceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return refersTo<ArenaOp>(*this, symbols, getArenaAttr(), "plan.arena");
+}
+LogicalResult AllocOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return refersTo<ArenaOp>(*this, symbols, getArenaAttr(), "plan.arena");
+}
+LogicalResult WeightsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return refersTo<ArenaOp>(*this, symbols, getArenaAttr(), "plan.arena");
+}
+LogicalResult StateMemberOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return refersTo<ArenaOp>(*this, symbols, getArenaAttr(), "plan.arena");
+}
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return refersTo<KernelOp>(*this, symbols, getKernelAttr(), "plan.kernel");
+}
+LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (Attribute image : getImages())
+    if (failed(refersTo<ImageOp>(*this, symbols, cast<FlatSymbolRefAttr>(image), "plan.image")))
+      return failure();
+  return success();
+}
+
+LogicalResult MeshOp::verify() {
+  return atLeast(*this, {{"tp", getTp()}, {"dp", getDp()}, {"ep", getEp()}, {"pp", getPp()}, {"node", getNode()}}, 1);
+}
+
+LogicalResult ArenaOp::verify() {
+  if (failed(atLeast(*this, {{"bytes", getBytes()}}, 0)))
+    return failure();
+  int64_t alignment = static_cast<int32_t>(getAlignment());
+  if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
+    return emitOpError() << "expected an alignment that is a power of two, found " << alignment;
+  return success();
+}
+
+LogicalResult WeightsOp::verify() {
+  size_t members = getMembers().size(), sources = std::max<size_t>(members, 1);
+  if (getPattern().count("{}") != (members ? 1u : 0u))
+    return emitOpError() << "pattern has " << getPattern().count("{}") << " placeholders, but there are " << members
+                         << " members";
+  if (getOffsets().size() != sources || getFiles().size() != sources)
+    return emitOpError() << "has " << getFiles().size() << " files and " << getOffsets().size() << " offsets, expected "
+                         << sources << ", one a member";
+  if (failed(atLeast(*this,
+                     {{"dest", getDest()},
+                      {"stride", getStride()},
+                      {"row_begin", getRowBegin()},
+                      {"byte_begin", getByteBegin()},
+                      {"group_begin", getGroupBegin()}},
+                     0)) ||
+      failed(atLeast(*this, {{"row_count", getRowCount()}, {"byte_count", getByteCount()}, {"group", getGroup()}}, 1)))
+    return failure();
+  if (getByteBegin() + getByteCount() > getRowBytes())
+    return emitOpError() << "bytes [" << getByteBegin() << ", " << getByteBegin() + getByteCount() << ") do not lie in a row of "
+                         << getRowBytes() << " bytes";
+  if (!getShardAxis() != !getShardOf())
+    return emitOpError() << "a shard needs both an axis and what is divided";
+  return success();
+}
+
+LogicalResult StateOp::verify() {
+  return failure(
+      failed(atLeast(*this, {{"block_tokens", static_cast<int32_t>(getBlockTokens())}}, 1)) ||
+      failed(atLeast(*this, {{"blocks", static_cast<int32_t>(getBlocks())}, {"slots", static_cast<int32_t>(getSlots())}}, 0)));
+}
+
+LogicalResult StateMemberOp::verify() {
+  return failure(failed(atLeast(*this, {{"layer", static_cast<int32_t>(getLayer())}, {"offset", getOffset()}}, 0)) ||
+                 failed(atLeast(*this, {{"unit_bytes", getUnitBytes()}, {"units", static_cast<int32_t>(getUnits())}}, 1)));
+}
+
+LogicalResult KernelOp::verify() {
+  if (getSymbol().empty() != getImages().empty())
+    return emitOpError() << "has " << getImages().size() << " images and the symbol '" << getSymbol()
+                         << "': expected both, or neither before compile-kernels";
+  if (getSymbol().empty() && !getSpec())
+    return emitOpError() << "has neither code nor a spec to make it from";
+  if (!getBody().empty() && !getBody().hasOneBlock())
+    return emitOpError() << "expected a body of one block";
+  return success();
+}
+
+LogicalResult EntryOp::verify() {
+  if (failed(atLeast(*this,
+                     {{"rows", static_cast<int32_t>(getRows())},
+                      {"segments", static_cast<int32_t>(getSegments())},
+                      {"streams", static_cast<int32_t>(getStreams())}},
+                     1)) ||
+      failed(atLeast(*this,
+                     {{"logit_rows", static_cast<int32_t>(getLogitRows())},
+                      {"stage", static_cast<int32_t>(getStage())},
+                      {"events", static_cast<int32_t>(getEvents())}},
+                     0)))
+    return failure();
+  if (getSegments() > getRows())
+    return emitOpError() << "has " << getSegments() << " segments in " << getRows() << " rows: a segment has one row or more";
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  return failure(failed(isBuffer(*this, "result", getResult())) || failed(atLeast(*this, {{"offset", getOffset()}}, 0)));
+}
+
+LogicalResult AllocOp::verify() { return isBuffer(*this, "result", getResult()); }
+
+LogicalResult ViewOp::verify() {
+  if (failed(isBuffer(*this, "source", getSource())) || failed(isBuffer(*this, "result", getResult())))
+    return failure();
+  int64_t begin = getOffset(), end = begin + bytesOf(getResult());
+  if (begin < 0 || end > bytesOf(getSource()))
+    return emitOpError() << "bytes [" << begin << ", " << end << ") do not lie in the " << bytesOf(getSource())
+                         << " bytes of the source";
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getAccess().size() != getArgs().size())
+    return emitOpError() << "has " << getArgs().size() << " arguments, but " << getAccess().size() << " accesses";
+  for (int32_t access : getAccess())
+    if (!symbolizeAccess(access))
+      return emitOpError() << "has access " << access << ", expected 0 (read), 1 (write) or 2 (update)";
+  if (getGrid().size() != 3 || llvm::any_of(getGrid(), [](int32_t size) { return size < 1; }))
+    return emitOpError() << "expected a grid of three sizes of 1 or more, found " << shapeText(SmallVector<int64_t>(getGrid()));
+  if (failed(atLeast(*this, {{"block", static_cast<int32_t>(getBlock())}}, 1)) ||
+      failed(atLeast(*this, {{"smem", static_cast<int32_t>(getSmem())}}, 0)))
+    return failure();
+  for (Value arg : getArgs())
+    if (failed(isBuffer(*this, "an argument", arg)))
+      return failure();
+  return isOnStream(*this, getStream());
+}
+
+LogicalResult CopyOp::verify() {
+  if (failed(isBuffer(*this, "source", getSource())) || failed(isBuffer(*this, "destination", getDest())) ||
+      failed(sameSize(*this, "bytes", "source", bytesOf(getSource()), "destination", bytesOf(getDest()))))
+    return failure();
+  return isOnStream(*this, getStream());
+}
+
+LogicalResult CollectiveOp::verify() {
+  if (failed(isBuffer(*this, "source", getSource())) || failed(isBuffer(*this, "destination", getDest())) ||
+      failed(atLeast(*this, {{"count", getCount()}}, 1)))
+    return failure();
+  if (getAxis() == MeshAxis::none)
+    return emitOpError() << "expected a mesh axis, found none";
+  int64_t elements = cast<RankedTensorType>(getSource().getType()).getNumElements();
+  if (static_cast<int64_t>(getCount()) != elements)
+    return emitOpError() << "count is " << getCount() << ", but the source has " << elements << " elements";
+  return isOnStream(*this, getStream());
+}
+
+LogicalResult RecordOp::verify() { return isOnStream(*this, getStream(), getEvent()); }
+LogicalResult WaitOp::verify() { return isOnStream(*this, getStream(), getEvent()); }
