@@ -1,0 +1,333 @@
+// One entry function to one plan.entry: values become buffers, ops launches, calls the body's launches of that layer.
+#include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
+#include "compiler/Plan/Buffers.h"
+#include "dialects/Coll/Coll.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace k31;
+using namespace k31::to_plan;
+
+namespace {
+
+// In the order of the entry contract (runtime/schema/README.md).
+constexpr StringRef kInputs[] = {"tokens",   "counts", "segments", "row_segment", "block_table", "logit_rows",
+                                 "sampling", "mask",   "bias",     "hidden",      "bank"};
+constexpr int64_t kCounts = 4, kSegmentWords = 6; // i32 words of `counts` and of one segment
+
+// What a value of level 2 is: a buffer, the four pointers of a batch, or a layer number.
+struct Known {
+  SmallVector<Value, 1> buffers;
+  std::optional<int64_t> number;
+  int64_t pitch = 0; // elements between rows, for columns of columns
+
+  Known() = default;
+  Known(Value buffer, int64_t pitch = 0) : buffers{buffer}, pitch(pitch) {}
+};
+
+class EntryBuilder {
+public:
+  EntryBuilder(func::FuncOp function, OpBuilder &builder, Context &context)
+      : function(function), outer(builder), builder(builder), context(context) {}
+
+  LogicalResult build() {
+    if (failed(buildEntryOp()))
+      return failure();
+    builder.setInsertionPointToEnd(&entry.getBody().front());
+    SmallVector<Known> arguments;
+    if (failed(buildInputs(arguments)))
+      return failure();
+    SmallVector<Value> outputs;
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (!function.getResultAttrOfType<StringAttr>(i, "k31.output"))
+        return function.emitOpError("result ") << i << " has no k31.output, the name of an output of the entry contract";
+      outputs.push_back(alloc(function.getLoc(), "io", function.getResultTypes()[i]));
+    }
+    if (failed(walk(function, arguments, outputs, std::nullopt)))
+      return failure();
+    for (auto [i, output] : llvm::enumerate(outputs))
+      planir::OutputOp::create(builder, function.getLoc(), function.getResultAttrOfType<StringAttr>(i, "k31.output").getValue(),
+                               output);
+    return success();
+  }
+
+private:
+  func::FuncOp function;
+  OpBuilder &outer;  // at the end of the module
+  OpBuilder builder; // inside the entry
+  Context &context;
+  planir::EntryOp entry;
+  DenseMap<Attribute, Value> slices; // weights and caches by {arena, offset, type}: one op for all their uses
+
+  LogicalResult buildEntryOp() {
+    auto facts = function->getAttrOfType<DictionaryAttr>("k31.entry");
+    auto kind = facts ? facts.getAs<StringAttr>("kind") : StringAttr();
+    std::optional<planir::EntryKind> kindValue = kind ? planir::symbolizeEntryKind(kind.getValue()) : std::nullopt;
+    if (!kindValue)
+      return function.emitOpError("has k31.entry without kind = \"decode\" or \"prefill\"");
+    int32_t capacity[3];
+    constexpr StringRef names[3] = {"rows", "segments", "logit_rows"};
+    for (auto [name, value] : llvm::zip(names, capacity)) {
+      auto number = facts.getAs<IntegerAttr>(name);
+      if (!number)
+        return function.emitOpError("has k31.entry without the number '") << name << "'";
+      value = number.getInt();
+    }
+    entry = planir::EntryOp::create(outer, function.getLoc(), function.getSymName(), *kindValue, capacity[0], capacity[1],
+                                    capacity[2], 0, 1, 0);
+    entry.getBody().emplaceBlock();
+    return success();
+  }
+
+  Value alloc(Location loc, StringRef arena, Type type) { return planir::AllocOp::create(builder, loc, type, arena); }
+
+  Value view(Location loc, Value source, int64_t offset, int64_t bytes) {
+    return planir::ViewOp::create(builder, loc, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), source, offset);
+  }
+
+  Value slice(Location loc, StringRef arena, int64_t offset, RankedTensorType type) {
+    Attribute key = builder.getArrayAttr({builder.getStringAttr(arena), builder.getI64IntegerAttr(offset), TypeAttr::get(type)});
+    Value &known = slices[key];
+    if (!known)
+      known = planir::SliceOp::create(builder, loc, type, arena, offset);
+    return known;
+  }
+
+  // Arguments of the function by k31.input: one buffer an input, parts of it for arguments with k31.offset.
+  LogicalResult buildInputs(SmallVectorImpl<Known> &arguments) {
+    llvm::StringMap<RankedTensorType> types;
+    Type i32 = builder.getI32Type();
+    auto declare = [&](StringRef name, RankedTensorType type) -> LogicalResult {
+      auto [at, isNew] = types.try_emplace(name, type);
+      if (!isNew && at->second != type)
+        return function.emitOpError("has the input '") << name << "' as " << at->second << " and as " << type;
+      return success();
+    };
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto name = function.getArgAttrOfType<StringAttr>(i, "k31.input");
+      Type type = function.getArgumentTypes()[i];
+      LogicalResult declared = success();
+      if (!name)
+        return function.emitOpError("argument ") << i << " has no k31.input, the name of an input of the entry contract";
+      if (auto batch = dyn_cast<attn::BatchType>(type))
+        declared =
+            success(succeeded(declare("counts", RankedTensorType::get({kCounts}, i32))) &&
+                    succeeded(declare("segments", RankedTensorType::get({batch.getSegments(), kSegmentWords}, i32))) &&
+                    succeeded(declare("row_segment", RankedTensorType::get({batch.getRows()}, i32))) &&
+                    succeeded(declare("block_table", RankedTensorType::get({batch.getSegments(), batch.getBlocks()}, i32))));
+      else if (name == "counts")
+        declared = declare("counts", RankedTensorType::get({kCounts}, i32));
+      else if (llvm::is_contained(kInputs, name.getValue()) && isa<RankedTensorType>(type))
+        declared = declare(name, cast<RankedTensorType>(type));
+      else
+        return function.emitOpError("argument ")
+               << i << " is the input '" << name.getValue() << "' of type " << type << ", which the entry contract does not have";
+      if (failed(declared))
+        return failure();
+    }
+    llvm::StringMap<Value> inputs;
+    for (StringRef name : kInputs)
+      if (auto type = types.lookup(name)) {
+        inputs[name] = alloc(function.getLoc(), "io", type);
+        planir::InputOp::create(builder, function.getLoc(), name, inputs[name]);
+      }
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      StringRef name = function.getArgAttrOfType<StringAttr>(i, "k31.input").getValue();
+      Known &argument = arguments.emplace_back();
+      Type type = function.getArgumentTypes()[i];
+      if (isa<attn::BatchType>(type)) {
+        for (StringRef part : {"counts", "segments", "row_segment", "block_table"})
+          argument.buffers.push_back(inputs[part]);
+        continue;
+      }
+      Value buffer = inputs[name];
+      auto offset = function.getArgAttrOfType<IntegerAttr>(i, "k31.offset");
+      if (buffer.getType() != type)
+        buffer = view(function.getLoc(), buffer, offset ? offset.getInt() : 0, byteSize(type));
+      argument.buffers.push_back(buffer);
+    }
+    return success();
+  }
+
+  // Writes out the ops of a function. destinations[i]: the buffer that result i must be in, or null. On return it holds the
+  // results.
+  LogicalResult walk(func::FuncOp body, ArrayRef<Known> arguments, SmallVectorImpl<Value> &destinations,
+                     std::optional<int64_t> layer) {
+    if (body.isExternal())
+      return body.emitOpError("has no body to write out");
+    DenseMap<Value, Known> known;
+    for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
+      known[argument] = value;
+    Operation *end = body.front().getTerminator();
+    DenseMap<Value, Value> wanted;
+    for (auto [value, destination] : llvm::zip(end->getOperands(), destinations))
+      if (destination)
+        wanted.try_emplace(value, destination);
+
+    for (Operation &op : body.front().without_terminator())
+      if (failed(visit(op, known, wanted, layer)))
+        return failure();
+
+    for (auto [value, destination] : llvm::zip(end->getOperands(), destinations)) {
+      Known &result = known[value];
+      if (result.buffers.size() != 1)
+        return end->emitOpError("returns something that is no tensor");
+      if (destination && destination != result.buffers[0]) // returned twice, or an argument
+        planir::CopyOp::create(builder, end->getLoc(), result.buffers[0], destination, 0, StringAttr());
+      else
+        destination = result.buffers[0];
+    }
+    return success();
+  }
+
+  LogicalResult visit(Operation &op, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
+                      std::optional<int64_t> layer) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (auto number = dyn_cast<IntegerAttr>(constant.getValue()); number && constant.getType().isIndex()) {
+        known[constant].number = number.getInt();
+        return success();
+      }
+      return op.emitOpError("is no layer number; constants of other types belong into regions");
+    }
+    if (auto weight = dyn_cast<nn::WeightOp>(op)) {
+      auto place = context.weights.find(weight.getStack());
+      return pick(op, place, context.weights.end(), weight.getLayer() ? known[weight.getLayer()].number : std::nullopt, "weights",
+                  known);
+    }
+    if (auto cache = dyn_cast<attn::CacheOp>(op)) {
+      auto place = context.pools.find(cache.getPool());
+      return pick(op, place, context.pools.end(), known[cache.getLayer()].number, cache.getType().isPaged() ? "cache" : "state",
+                  known);
+    }
+    if (auto columns = dyn_cast<nn::ColumnsOp>(op)) {
+      const Known source = known[columns.getSource()];
+      auto type = cast<RankedTensorType>(columns.getSource().getType());
+      int64_t pitch = source.pitch ? source.pitch : type.getDimSize(1), bits = elementBits(type.getElementType());
+      int64_t width = columns.getEnd() - columns.getBegin();
+      int64_t bytes = ((type.getDimSize(0) - 1) * pitch + width) * bits / 8; // the last row ends with the view
+      known[columns] = Known(view(op.getLoc(), source.buffers.front(), columns.getBegin() * bits / 8, bytes), pitch);
+      return success();
+    }
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return visitCall(call, known, wanted);
+    if (auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel"))
+      return launch(op, kernel, known, wanted, layer);
+    if (isa_and_nonnull<coll::CollDialect>(op.getDialect()))
+      return op.emitOpError("moves rows between ranks; this build plans one rank, where it folds away");
+    return op.emitOpError("has no attribute k31.kernel, so nothing can be launched for it; run select-kernels first");
+  }
+
+  LogicalResult pick(Operation &op, Places::iterator place, Places::iterator none, std::optional<int64_t> layer, StringRef arena,
+                     DenseMap<Value, Known> &known) {
+    if (place == none)
+      return op.emitOpError("names a stack or pool that the module does not have");
+    std::optional<int64_t> offset = place->second.offsetOf(layer);
+    if (!offset) {
+      InFlightDiagnostic diagnostic = op.emitOpError("asks @") << place->first() << " for ";
+      return layer ? diagnostic << "layer " << *layer << ", which is none of its members" : diagnostic << "an unknown layer";
+    }
+    known[op.getResult(0)] = slice(op.getLoc(), arena, *offset, place->second.type);
+    return success();
+  }
+
+  LogicalResult visitCall(func::CallOp call, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted) {
+    func::FuncOp callee = context.functions.lookup(call.getCallee());
+    if (!callee)
+      return call.emitOpError("calls an unknown function @") << call.getCallee();
+    SmallVector<Known> arguments;
+    std::optional<int64_t> layer;
+    for (Value operand : call.getOperands()) {
+      arguments.push_back(known[operand]);
+      if (!layer)
+        layer = arguments.back().number;
+    }
+    SmallVector<Value> results;
+    for (Value result : call.getResults())
+      results.push_back(wanted.lookup(result));
+    if (failed(walk(callee, arguments, results, layer)))
+      return failure();
+    for (auto [result, buffer] : llvm::zip(call.getResults(), results))
+      known[result] = buffer;
+    return success();
+  }
+
+  static StringRef nameOf(Location loc) {
+    StringRef name;
+    loc->walk([&](Location inner) {
+      if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
+        name = named.getName();
+      return name.empty() ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    return name;
+  }
+
+  // What the op does to an operand: caches declare it, everything else is read.
+  static planir::Access accessOf(Operation &op, OpOperand &operand) {
+    if (!isa<attn::CacheType>(operand.get().getType()))
+      return planir::Access::read;
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+      interface.getEffectsOnValue(operand.get(), effects);
+    bool reads = false, writes = false;
+    for (const MemoryEffects::EffectInstance &effect : effects) {
+      reads |= isa<MemoryEffects::Read>(effect.getEffect());
+      writes |= isa<MemoryEffects::Write>(effect.getEffect());
+    }
+    return writes ? reads ? planir::Access::update : planir::Access::write : planir::Access::read;
+  }
+
+  LogicalResult launch(Operation &op, DictionaryAttr kernel, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
+                       std::optional<int64_t> layer) {
+    auto name = kernel.getAs<StringAttr>("name");
+    auto tasks = kernel.getAs<IntegerAttr>("tasks"), workspace = kernel.getAs<IntegerAttr>("workspace");
+    if (!name || !tasks || !workspace)
+      return op.emitOpError("has k31.kernel without name, tasks or workspace");
+    SmallVector<Value> args;
+    SmallVector<int32_t> access;
+    auto add = [&](Value buffer, planir::Access how) {
+      args.push_back(buffer);
+      access.push_back(static_cast<int32_t>(how));
+    };
+    for (OpOperand &operand : op.getOpOperands()) {
+      const Known source = known[operand.get()];
+      if (source.buffers.empty())
+        return op.emitOpError("operand ") << operand.getOperandNumber() << " has no buffer";
+      for (Value buffer : source.buffers)
+        add(buffer, accessOf(op, operand));
+      // The kernel's pointer stands at the shared part of head 0.
+      if (auto attend = dyn_cast<attn::AttendOp>(op);
+          attend && operand.get() == attend.getQShared() && attend.getSharedBegin() > 0 && operand.getOperandNumber() == 1) {
+        auto type = cast<RankedTensorType>(operand.get().getType());
+        int64_t skipped = attend.getSharedBegin() * elementBits(type.getElementType()) / 8;
+        args.back() = view(op.getLoc(), args.back(), skipped, byteSize(args.back().getType()) - skipped);
+      }
+    }
+    for (Value result : op.getResults()) {
+      Value buffer = wanted.lookup(result);
+      if (!buffer)
+        buffer = alloc(op.getLoc(), "activations", result.getType());
+      known[result] = buffer;
+      add(buffer, planir::Access::write);
+    }
+    if (int64_t bytes = workspace.getInt())
+      add(alloc(op.getLoc(), "workspace", RankedTensorType::get({bytes}, builder.getIntegerType(8, false))),
+          planir::Access::write);
+
+    StringRef place = nameOf(op.getLoc());
+    if (place.empty())
+      place = name.getValue();
+    std::string label = layer ? ("layers." + Twine(*layer) + "." + place).str() : place.str();
+    planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel), builder.getI32IntegerAttr(0),
+                             builder.getDenseI32ArrayAttr({static_cast<int32_t>(tasks.getInt()), 1, 1}),
+                             builder.getI32IntegerAttr(1), builder.getI32IntegerAttr(0), args,
+                             builder.getDenseI32ArrayAttr(access), builder.getStringAttr(label));
+    return success();
+  }
+};
+
+} // namespace
+
+LogicalResult to_plan::buildEntry(func::FuncOp function, OpBuilder &builder, Context &context) {
+  return EntryBuilder(function, builder, context).build();
+}

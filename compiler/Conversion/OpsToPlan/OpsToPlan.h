@@ -1,0 +1,68 @@
+// The parts of convert-ops-to-plan. Each builds one kind of plan op at the end of the module and answers where things are.
+#pragma once
+#include "dialects/Attn/Attn.h"
+#include "dialects/NN/NN.h"
+#include "dialects/Plan/Plan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <optional>
+
+namespace k31::to_plan {
+
+// Equal things in one arena: member i of `members` is at begin + i * stride. Without members there is one.
+struct Place {
+  int64_t begin = 0;
+  int64_t stride = 0;
+  llvm::SmallVector<int64_t> members;
+  mlir::RankedTensorType type; // of one member
+
+  // Empty when `layer` is no member.
+  std::optional<int64_t> offsetOf(std::optional<int64_t> layer) const;
+};
+using Places = llvm::StringMap<Place>; // by symbol
+
+// plan.weights for every stack that an entry uses, and the bytes of the weights arena.
+mlir::FailureOr<int64_t> buildWeights(mlir::ModuleOp module, mlir::OpBuilder &builder, Places &places);
+
+// plan.state and plan.state_member, and the bytes of both arenas.
+struct StateBytes {
+  int64_t paged = 0, slotted = 0;
+};
+mlir::FailureOr<StateBytes> buildState(mlir::ModuleOp module, mlir::OpBuilder &builder, Places &places);
+
+// plan.key, plan.mesh, plan.model and plan.file from the module's attributes.
+mlir::LogicalResult buildFacts(mlir::ModuleOp module, mlir::OpBuilder &builder);
+
+// An integer of one of the module's dictionaries; a diagnostic when it is missing.
+mlir::FailureOr<int64_t> integerOf(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef name);
+
+// Kernels by name, config and region: launches that agree in all three share one.
+class Kernels {
+public:
+  explicit Kernels(mlir::Operation *after) : last(after) {}
+  // The symbol of the kernel of an op with attribute k31.kernel.
+  mlir::FlatSymbolRefAttr of(mlir::Operation *op, mlir::DictionaryAttr kernel);
+
+private:
+  mlir::Operation *last; // the next plan.kernel goes after it
+  llvm::DenseMap<mlir::Operation *, mlir::FlatSymbolRefAttr> known;
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<planir::KernelOp>> candidates; // by {name, config}
+  llvm::StringMap<int> count;                                                      // kernels of a name
+};
+
+// What an entry looks things up in.
+struct Context {
+  llvm::StringMap<mlir::func::FuncOp> functions;
+  Places weights, pools;
+  Kernels *kernels;
+};
+
+// plan.entry for a function with k31.entry; the bodies that it calls are written out.
+mlir::LogicalResult buildEntry(mlir::func::FuncOp function, mlir::OpBuilder &builder, Context &context);
+
+} // namespace k31::to_plan

@@ -1,0 +1,186 @@
+// nn.stack to plan.weights: a stack's members follow each other in the weights arena, its parts share each member's rows.
+#include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
+#include "compiler/Plan/Buffers.h"
+
+using namespace mlir;
+using namespace k31;
+using namespace k31::to_plan;
+
+std::optional<int64_t> Place::offsetOf(std::optional<int64_t> layer) const {
+  if (members.empty())
+    return begin;
+  if (!layer)
+    return std::nullopt;
+  auto found = llvm::find(members, *layer);
+  if (found == members.end())
+    return std::nullopt;
+  return begin + stride * (found - members.begin());
+}
+
+namespace {
+
+// As in the safetensors header; f4 codes and f8 scales are stored as bytes there.
+StringRef checkpointType(Type element) {
+  if (element.isBF16())
+    return "BF16";
+  if (element.isF32())
+    return "F32";
+  if (isa<Float4E2M1FNType, Float8E8M0FNUType>(element) || element.isInteger(8))
+    return "U8";
+  return "";
+}
+
+// "a.{}.b.{}" with the first hole filled: "a.3.b.{}".
+std::string fillHole(StringRef pattern, int64_t number) {
+  auto [before, after] = pattern.split("{}");
+  return (before + Twine(number) + after).str();
+}
+
+// How rows of a part land among those of the stack.
+struct Rows {
+  int64_t rowBytes, count, group, groupStride, groupBegin;
+};
+
+class StackBuilder {
+public:
+  StackBuilder(nn::StackOp stack, SymbolTable &symbols, OpBuilder &builder) : stack(stack), symbols(symbols), builder(builder) {}
+
+  // Places the stack at `begin` and declares its parts.
+  FailureOr<Place> build(int64_t begin) {
+    place.begin = begin;
+    place.type = cast<RankedTensorType>(stack.getType());
+    place.stride = aligned(byteSize(place.type));
+    SmallVector<nn::TensorOp> parts;
+    for (Attribute part : stack.getParts()) {
+      auto tensor = symbols.lookup<nn::TensorOp>(cast<FlatSymbolRefAttr>(part).getValue());
+      if (!tensor)
+        return stack.emitOpError("names the part ") << part << ", which is no nn.tensor of the module";
+      parts.push_back(tensor);
+    }
+    place.members.assign(parts.front().getMembers().begin(), parts.front().getMembers().end());
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      if (part.getMembers() != parts.front().getMembers())
+        return stack.emitOpError("joins tensors with different members: @")
+               << part.getSymName() << " and @" << parts.front().getSymName();
+      if (failed(buildPart(part, i)))
+        return failure();
+    }
+    return place;
+  }
+
+private:
+  nn::StackOp stack;
+  SymbolTable &symbols;
+  OpBuilder &builder;
+  Place place;
+
+  FailureOr<Rows> rowsOf(nn::TensorOp part, ArrayRef<int64_t> shape, bool flat, size_t index) {
+    auto type = cast<RankedTensorType>(part.getType());
+    int64_t bits = elementBits(type.getElementType());
+    if (!flat)
+      for (int64_t extent : shape.drop_front())
+        bits *= extent;
+    Rows rows;
+    rows.rowBytes = bits / 8;
+    if (bits % 8 != 0)
+      return part.emitOpError("has rows of ") << bits << " bits, which is no whole number of bytes";
+    rows.count = stack.getRows()[index];
+    int64_t available = flat ? llvm::product_of(shape) : shape.front();
+    if (rows.count > available)
+      return stack.emitOpError("uses ") << rows.count << " rows of @" << part.getSymName() << ", which has " << available;
+    if (int64_t interleave = stack.getInterleave()) {
+      rows.group = interleave;
+      rows.groupStride = interleave * stack.getParts().size();
+      rows.groupBegin = interleave * index;
+      if (rows.count % interleave != 0 || rows.count != stack.getRows()[0])
+        return stack.emitOpError("interleaves groups of ")
+               << interleave << " rows, but part " << index << " has " << rows.count << " rows";
+    } else {
+      rows.group = rows.groupStride = rows.count;
+      rows.groupBegin = 0;
+      for (int64_t before : stack.getRows().take_front(index))
+        rows.groupBegin += before;
+    }
+    return rows;
+  }
+
+  LogicalResult buildPart(nn::TensorOp part, size_t index) {
+    auto type = cast<RankedTensorType>(part.getType());
+    Type element = type.getElementType();
+    StringRef dtype = checkpointType(element);
+    if (dtype.empty() || element != place.type.getElementType())
+      return stack.emitOpError("of ") << place.type.getElementType() << " takes the part @" << part.getSymName() << " of "
+                                      << element << "; parts have the stack's type, one of bf16, f32, f4E2M1FN, f8E8M0FNU";
+    size_t holes = part.getPattern().count("{}"), numbered = part.getMembers().empty() ? 0 : 1;
+    if (holes != numbered && holes != numbered + 1)
+      return part.emitOpError("has ") << holes << " holes {} in its pattern, expected " << numbered
+                                      << ", or one more with an expert dimension";
+    bool experts = holes > numbered;
+
+    ArrayRef<int64_t> shape = type.getShape().drop_front(experts);
+    ArrayRef<int64_t> stackShape = place.type.getShape().drop_front(experts);
+    int64_t expertCount = experts ? type.getShape().front() : 1;
+    if (shape.empty() || stackShape.empty() || (experts && place.type.getShape().front() != expertCount))
+      return stack.emitOpError("of type ") << place.type << " does not fit its part @" << part.getSymName() << " of type "
+                                           << type;
+    // A vector's rows are its elements, whatever ones the checkpoint's shape has.
+    FailureOr<Rows> rows = rowsOf(part, shape, stackShape.size() == 1, index);
+    if (failed(rows))
+      return failure();
+    int64_t expertBytes = byteSize(place.type) / expertCount;
+    if (expertBytes != rows->rowBytes * stackShape.front())
+      return stack.emitOpError("has ") << expertBytes / stackShape.front() << " bytes a row, its part @" << part.getSymName()
+                                       << " has " << rows->rowBytes;
+
+    SmallVector<int64_t> fileShape(shape);
+    if (element.isInteger(8) == false && elementBits(element) == 4)
+      fileShape.back() /= 2; // two codes a byte
+
+    int64_t members = numbered ? part.getMembers().size() : 1;
+    int64_t sources = members * expertCount;
+    ArrayRef<int32_t> files = part.getFiles();
+    ArrayRef<int64_t> offsets = part.getOffsets();
+    if (static_cast<int64_t>(offsets.size()) != sources || (files.size() != 1 && static_cast<int64_t>(files.size()) != sources))
+      return part.emitOpError("stands for ")
+             << sources << " tensors, but has " << files.size() << " files and " << offsets.size() << " offsets";
+
+    auto declare = [&](StringRef pattern, ArrayRef<int32_t> numbers, int64_t first, int64_t count, int64_t dest, int64_t stride) {
+      SmallVector<int32_t> file(count, files.front());
+      if (files.size() != 1)
+        file.assign(files.begin() + first, files.begin() + first + count);
+      planir::WeightsOp::create(builder, part.getLoc(), pattern, numbers, dtype, fileShape, file, offsets.slice(first, count),
+                                "weights", dest, stride, rows->rowBytes, 0, rows->count, 0, rows->rowBytes, rows->rowBytes,
+                                rows->group, rows->groupStride, rows->groupBegin, planir::MeshAxisAttr(), planir::ShardOfAttr());
+    };
+    SmallVector<int32_t> layers(part.getMembers().begin(), part.getMembers().end());
+    if (!experts) {
+      declare(part.getPattern(), layers, 0, members, place.begin, place.stride);
+      return success();
+    }
+    SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, expertCount));
+    for (int64_t i = 0; i < members; ++i) {
+      std::string pattern = numbered ? fillHole(part.getPattern(), part.getMembers()[i]) : part.getPattern().str();
+      declare(pattern, numbers, i * expertCount, expertCount, place.begin + i * place.stride, expertBytes);
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+FailureOr<int64_t> to_plan::buildWeights(ModuleOp module, OpBuilder &builder, Places &places) {
+  llvm::StringSet<> used;
+  module.walk([&](nn::WeightOp weight) { used.insert(weight.getStack()); });
+  SymbolTable symbols(module);
+  int64_t end = 0;
+  for (auto stack : llvm::make_early_inc_range(module.getOps<nn::StackOp>())) {
+    if (!used.contains(stack.getSymName()))
+      continue;
+    FailureOr<Place> place = StackBuilder(stack, symbols, builder).build(end);
+    if (failed(place))
+      return failure();
+    end += place->stride * std::max<int64_t>(place->members.size(), 1);
+    places[stack.getSymName()] = std::move(*place);
+  }
+  return end;
+}

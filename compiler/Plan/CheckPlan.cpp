@@ -1,0 +1,225 @@
+// check-plan: refuses what a runtime must never see. Everything has memory and code, nothing is outside its arena, nothing is
+// read before it is written, and no two commands touch the same bytes, one writing, without an order between them.
+#include "compiler/Passes.h"
+#include "compiler/Plan/Buffers.h"
+#include "compiler/Plan/Commands.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace k31 {
+#define GEN_PASS_DEF_CHECKPLAN
+#include "compiler/Passes.h.inc"
+} // namespace k31
+
+using namespace mlir;
+using namespace k31;
+using namespace k31::planir;
+
+namespace {
+
+struct Touch {
+  Operation *command;
+  int64_t begin, end;
+  bool writes;
+};
+
+// Sets of bytes, as disjoint ranges by their end.
+class Bytes {
+public:
+  void add(int64_t begin, int64_t end) {
+    auto at = ranges.lower_bound(begin);
+    while (at != ranges.end() && at->second <= end) {
+      begin = std::min(begin, at->second);
+      end = std::max(end, at->first);
+      at = ranges.erase(at);
+    }
+    ranges[end] = begin;
+  }
+  bool contains(int64_t begin, int64_t end) const {
+    auto at = ranges.lower_bound(end);
+    return at != ranges.end() && at->second <= begin;
+  }
+
+private:
+  std::map<int64_t, int64_t> ranges; // end to begin
+};
+
+StringRef labelOf(Operation *command) {
+  auto label = command->getAttrOfType<StringAttr>("label");
+  return label ? label.getValue() : command->getName().getStringRef();
+}
+
+class EntryChecker {
+public:
+  EntryChecker(EntryOp entry, SymbolTable &symbols) : entry(entry), symbols(symbols), order(entry.getStreams()) {}
+
+  LogicalResult run() {
+    for (Operation &op : entry.getBody().front())
+      if (failed(check(&op)))
+        return failure();
+    for (auto &[arena, touches] : touched)
+      if (failed(checkRaces(arena, touches)))
+        return failure();
+    return success();
+  }
+
+private:
+  EntryOp entry;
+  SymbolTable &symbols;
+  Order order;
+  llvm::MapVector<StringAttr, SmallVector<Touch>> touched;
+  DenseMap<StringAttr, Bytes> written;
+
+  LogicalResult check(Operation *op) {
+    if (isa<AllocOp, ViewOp>(op))
+      return op->emitOpError("has no offset; run assign-memory");
+    if (auto slice = dyn_cast<SliceOp>(op))
+      return checkSlice(slice);
+    std::optional<uint32_t> stream = streamOf(op);
+    if (!stream)
+      return success();
+    if (*stream >= entry.getStreams())
+      return op->emitOpError("is on stream ") << *stream << ", but the entry has " << entry.getStreams();
+    if (auto record = dyn_cast<RecordOp>(op); record && record.getEvent() >= entry.getEvents())
+      return op->emitOpError("records event ") << record.getEvent() << ", but the entry has " << entry.getEvents();
+    if (auto wait = dyn_cast<WaitOp>(op)) {
+      if (wait.getEvent() >= entry.getEvents())
+        return op->emitOpError("waits for event ") << wait.getEvent() << ", but the entry has " << entry.getEvents();
+      if (!order.isRecorded(wait.getEvent()))
+        return op->emitOpError("waits for event ") << wait.getEvent() << ", which no earlier command records";
+    }
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      if (!symbols.lookup<KernelOp>(launch.getKernel()))
+        return op->emitOpError("launches @") << launch.getKernel() << ", which is no kernel of the plan";
+      if (launch.getAccess().size() != launch.getArgs().size())
+        return op->emitOpError("has ") << launch.getArgs().size() << " arguments and " << launch.getAccess().size()
+                                       << " accesses";
+    }
+    order.add(op);
+    return checkUses(op);
+  }
+
+  LogicalResult checkSlice(SliceOp slice) {
+    auto arena = symbols.lookup<ArenaOp>(slice.getArena());
+    if (!arena)
+      return slice.emitOpError("is in @") << slice.getArena() << ", which is no arena of the plan";
+    int64_t bytes = byteSize(slice.getType()), begin = slice.getOffset();
+    if (begin < 0 || begin > static_cast<int64_t>(arena.getBytes()) || bytes > static_cast<int64_t>(arena.getBytes()) - begin)
+      return slice.emitOpError("has ") << bytes << " bytes at " << begin << ", outside its arena @" << slice.getArena() << " of "
+                                       << arena.getBytes();
+    return success();
+  }
+
+  LogicalResult checkUses(Operation *op) {
+    SmallVector<Use> uses = usesOf(op);
+    SmallVector<Range> ranges;
+    for (const Use &use : uses) {
+      Range range = ranges.emplace_back(rangeOf(use.buffer));
+      if (!range.arena)
+        return op->emitOpError("uses a buffer without an offset; run assign-memory");
+      ArenaKind kind = symbols.lookup<ArenaOp>(range.arena).getKind();
+      if (kind == ArenaKind::weights && use.access != Access::read)
+        return op->emitOpError("writes to the weights");
+      touched[range.arena].push_back({op, range.begin, range.end, use.access != Access::read});
+      if ((kind == ArenaKind::activations || kind == ArenaKind::workspace) && use.access != Access::write &&
+          !written[range.arena].contains(range.begin, range.end))
+        return op->emitOpError("('") << labelOf(op) << "') reads bytes [" << range.begin << ", " << range.end << ") of @"
+                                     << range.arena.getValue() << ", which nothing in the entry has written before";
+    }
+    for (unsigned i = 0; i < uses.size(); ++i)
+      for (unsigned j = 0; j < i; ++j)
+        if ((uses[i].access != Access::read || uses[j].access != Access::read) && ranges[i].overlaps(ranges[j]))
+          return op->emitOpError("('") << labelOf(op) << "') has overlapping arguments " << j << " and " << i
+                                       << ", one of them written";
+    for (auto [use, range] : llvm::zip(uses, ranges))
+      if (use.access != Access::read)
+        written[range.arena].add(range.begin, range.end);
+    return success();
+  }
+
+  // Every pair of overlapping touches, one writing, must be ordered. Sweeps over the bytes with the touches that are open there.
+  LogicalResult checkRaces(StringAttr arena, SmallVectorImpl<Touch> &touches) {
+    if (entry.getStreams() == 1 || llvm::none_of(touches, [](const Touch &touch) { return touch.writes; }))
+      return success();
+    std::sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) { return a.begin < b.begin; });
+    SmallVector<Touch> open;
+    for (const Touch &touch : touches) {
+      llvm::erase_if(open, [&](const Touch &other) { return other.end <= touch.begin; });
+      for (const Touch &other : open)
+        if ((touch.writes || other.writes) && touch.command != other.command && !order.before(touch.command, other.command) &&
+            !order.before(other.command, touch.command)) {
+          InFlightDiagnostic error = touch.command->emitOpError("('")
+                                     << labelOf(touch.command) << "') and '" << labelOf(other.command) << "' both touch bytes ["
+                                     << touch.begin << ", " << std::min(touch.end, other.end) << ") of @" << arena.getValue()
+                                     << ", one of them writing, and no event orders them";
+          error.attachNote(other.command->getLoc()) << "the other command, on stream " << *streamOf(other.command);
+          return error;
+        }
+      open.push_back(touch);
+    }
+    return success();
+  }
+};
+
+LogicalResult checkKernel(KernelOp kernel, SymbolTable &symbols) {
+  if (kernel.getSpec())
+    return kernel.emitOpError("is not compiled; run compile-kernels");
+  if (kernel.getSymbol().empty())
+    return kernel.emitOpError("has no symbol");
+  if (kernel.getImages().empty())
+    return kernel.emitOpError("has no image");
+  for (Attribute image : kernel.getImages())
+    if (!symbols.lookup<ImageOp>(cast<FlatSymbolRefAttr>(image).getValue()))
+      return kernel.emitOpError("names the image ") << image << ", which the plan does not have";
+  return success();
+}
+
+// [begin, begin + bytes) must lie inside the arena.
+LogicalResult checkInside(Operation *op, SymbolTable &symbols, StringRef name, int64_t begin, int64_t bytes) {
+  auto arena = symbols.lookup<ArenaOp>(name);
+  if (!arena)
+    return op->emitOpError("is in @") << name << ", which is no arena of the plan";
+  if (begin < 0 || bytes < 0 || begin > static_cast<int64_t>(arena.getBytes()) ||
+      bytes > static_cast<int64_t>(arena.getBytes()) - begin)
+    return op->emitOpError("needs ") << bytes << " bytes at " << begin << ", outside its arena @" << name << " of "
+                                     << arena.getBytes();
+  return success();
+}
+
+LogicalResult checkWeights(WeightsOp weights, SymbolTable &symbols) {
+  int64_t count = weights.getFiles().size(), rows = weights.getRowCount(), group = weights.getGroup();
+  if (count == 0 || rows <= 0 || group <= 0)
+    return weights.emitOpError("has no member, no row or no group");
+  int64_t lastRow = (rows - 1) / group * weights.getGroupStride() + weights.getGroupBegin() + (rows - 1) % group;
+  int64_t bytes = (count - 1) * weights.getStride() + lastRow * weights.getDestRowBytes() + weights.getByteCount();
+  return checkInside(weights, symbols, weights.getArena(), weights.getDest(), bytes);
+}
+
+struct CheckPlanPass : k31::impl::CheckPlanBase<CheckPlanPass> {
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  LogicalResult run() {
+    SymbolTable symbols(getOperation());
+    for (Operation &op : *getOperation().getBody()) {
+      LogicalResult result = success();
+      if (auto kernel = dyn_cast<KernelOp>(op))
+        result = checkKernel(kernel, symbols);
+      else if (auto weights = dyn_cast<WeightsOp>(op))
+        result = checkWeights(weights, symbols);
+      else if (auto member = dyn_cast<StateMemberOp>(op))
+        result = checkInside(member, symbols, member.getArena(), member.getOffset(),
+                             static_cast<int64_t>(member.getUnitBytes()) * member.getUnits());
+      else if (auto entry = dyn_cast<EntryOp>(op))
+        result = EntryChecker(entry, symbols).run();
+      else if (!isa_and_nonnull<PlanDialect>(op.getDialect()))
+        result = op.emitOpError("does not belong into a plan; run convert-ops-to-plan");
+      if (failed(result))
+        return failure();
+    }
+    return success();
+  }
+};
+
+} // namespace

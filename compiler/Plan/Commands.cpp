@@ -1,0 +1,72 @@
+#include "compiler/Plan/Commands.h"
+#include "compiler/Plan/Buffers.h"
+
+using namespace mlir;
+using namespace k31;
+using namespace k31::planir;
+
+SmallVector<Use> planir::usesOf(Operation *command) {
+  SmallVector<Use> uses;
+  if (auto launch = dyn_cast<LaunchOp>(command)) {
+    for (auto [buffer, access] : llvm::zip(launch.getArgs(), launch.getAccess()))
+      uses.push_back({buffer, static_cast<Access>(access)});
+  } else if (auto collective = dyn_cast<CollectiveOp>(command)) {
+    uses = {{collective.getSource(), Access::read}, {collective.getDest(), Access::write}};
+  } else if (auto copy = dyn_cast<CopyOp>(command)) {
+    uses = {{copy.getSource(), Access::read}, {copy.getDest(), Access::write}};
+  }
+  return uses;
+}
+
+std::optional<uint32_t> planir::streamOf(Operation *op) {
+  return TypeSwitch<Operation *, std::optional<uint32_t>>(op)
+      .Case<LaunchOp, CollectiveOp, CopyOp, RecordOp, WaitOp>([](auto command) { return command.getStream(); })
+      .Default(std::nullopt);
+}
+
+Range planir::rangeOf(Value buffer) {
+  int64_t begin = 0, bytes = byteSize(buffer.getType());
+  while (auto view = buffer.getDefiningOp<ViewOp>()) {
+    begin += view.getOffset();
+    buffer = view.getSource();
+  }
+  if (auto slice = buffer.getDefiningOp<SliceOp>()) {
+    begin += slice.getOffset();
+    return {Value(), slice.getArenaAttr().getAttr(), begin, begin + bytes};
+  }
+  return {buffer, StringAttr(), begin, begin + bytes};
+}
+
+Order::Order(EntryOp entry) : Order(entry.getStreams()) {
+  for (Operation &op : entry.getBody().front())
+    add(&op);
+}
+
+void Order::add(Operation *command) {
+  std::optional<uint32_t> stream = streamOf(command);
+  if (!stream || *stream >= now.size())
+    return;
+  Clock &clock = now[*stream];
+  ++clock[*stream];
+  if (auto wait = dyn_cast<WaitOp>(command))
+    if (auto event = events.find(wait.getEvent()); event != events.end())
+      for (auto [mine, theirs] : llvm::zip(clock, event->second))
+        mine = std::max(mine, theirs);
+  clocks[command] = clock;
+  if (auto record = dyn_cast<RecordOp>(command))
+    events[record.getEvent()] = clock;
+}
+
+bool Order::before(Operation *first, Operation *second) const {
+  auto a = clocks.find(first), b = clocks.find(second);
+  if (first == second || a == clocks.end() || b == clocks.end())
+    return false;
+  uint32_t stream = *streamOf(first);
+  return a->second[stream] <= b->second[stream];
+}
+
+bool Order::beforeNext(Operation *first, uint32_t stream) const {
+  auto a = clocks.find(first);
+  uint32_t from = *streamOf(first);
+  return a != clocks.end() && a->second[from] <= now[stream][from];
+}

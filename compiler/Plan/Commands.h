@@ -1,0 +1,49 @@
+// The commands of an entry: what bytes each touches, and which are ordered before which.
+#pragma once
+#include "dialects/Plan/Plan.h"
+#include "llvm/ADT/DenseMap.h"
+#include <optional>
+
+namespace k31::planir {
+
+struct Use {
+  mlir::Value buffer;
+  Access access;
+};
+// What a launch, collective or copy touches; nothing for other ops.
+llvm::SmallVector<Use> usesOf(mlir::Operation *command);
+
+// The stream of a command, record and wait included; empty for other ops.
+std::optional<uint32_t> streamOf(mlir::Operation *op);
+
+// Bytes [begin, end) of a buffer that has no offset yet (its plan.alloc), or of an arena.
+struct Range {
+  mlir::Value alloc;
+  mlir::StringAttr arena;
+  int64_t begin = 0, end = 0;
+  bool overlaps(const Range &other) const {
+    return alloc == other.alloc && arena == other.arena && begin < other.end && other.begin < end;
+  }
+};
+// Looks through plan.view.
+Range rangeOf(mlir::Value buffer);
+
+// Happens-before of an entry by vector clocks: stream order, and a record before what follows its waits.
+class Order {
+public:
+  explicit Order(uint32_t streams) : now(streams, Clock(streams)) {}
+  explicit Order(EntryOp entry);
+
+  void add(mlir::Operation *command); // in program order
+  bool before(mlir::Operation *first, mlir::Operation *second) const;
+  bool beforeNext(mlir::Operation *first, uint32_t stream) const; // before whatever the stream does next
+  bool isRecorded(uint32_t event) const { return events.contains(event); }
+
+private:
+  using Clock = llvm::SmallVector<uint32_t, 4>; // commands done on each stream
+  llvm::SmallVector<Clock, 4> now;              // of each stream
+  llvm::DenseMap<uint32_t, Clock> events;
+  llvm::DenseMap<mlir::Operation *, Clock> clocks;
+};
+
+} // namespace k31::planir
