@@ -194,7 +194,7 @@ TEST(Engine, RandomStress) {
     FakeModel model(facts(15 + random() % 40, 1 + random() % 8)); // 15 blocks hold the longest sequence
     Engine engine(model, {.chunk = random() % 2 ? uint32_t(random() % 9 + 1) : 0});
     std::map<SequenceId, Request> requests;
-    std::map<SequenceId, Ids> streamed;
+    std::map<SequenceId, Ids> streamed, best; // drawn ids; most likely ids of every position
     int to_add = 25;
     while (to_add || !engine.idle()) {
       if (to_add && (engine.idle() || random() % 3 == 0)) {
@@ -207,6 +207,11 @@ TEST(Engine, RandomStress) {
           request.slot = int32_t(random() % model.facts().slots);
         auto next = std::make_shared<SequenceId>();
         request.on_token = [&streamed, next](int32_t id) { streamed[*next].push_back(id); };
+        if (random() % 4 == 0)
+          request.on_logits = [&best, next](uint64_t position, std::span<const float> row) {
+            EXPECT_EQ(position, best[*next].size()); // once each, also after a preemption
+            best[*next].push_back(int32_t(std::max_element(row.begin(), row.end()) - row.begin()));
+          };
         const auto id = engine.add(request);
         ASSERT_TRUE(id) << id.error().message;
         *next = *id;
@@ -224,6 +229,13 @@ TEST(Engine, RandomStress) {
       EXPECT_EQ(got->tokens, want.tokens);
       EXPECT_EQ(got->finish, want.finish);
       EXPECT_EQ(streamed[id], want.tokens);
+      if (request.on_logits) {
+        Ids tokens = request.tokens;
+        tokens.insert(tokens.end(), want.tokens.begin(), want.tokens.end());
+        EXPECT_EQ(best[id].size(), tokens.size() - (want.tokens.empty() ? 0 : 1));
+        for (size_t p = 0; p < best[id].size(); ++p)
+          EXPECT_EQ(best[id][p], test::next_id(std::span(tokens).first(p + 1), 97));
+      }
       ++sequences;
     }
     preemptions += engine.preemptions();

@@ -83,7 +83,7 @@ Result<void> generate(const Options &options) {
   K31_ASSIGN(Model model, load_model(options.model));
   K31_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(options.model, model.facts()));
   engine::Engine engine(*model.executor);
-  Printer printer(options.json ? 0 : options.prompts.size(), options.prompts.size() > 1);
+  std::optional<Printer> printer; // none with --json
 
   const std::string element = !options.chat ? "" : options.chat_options.thinking ? "think" : "response";
   std::vector<Sequence> sequences;
@@ -98,8 +98,8 @@ Result<void> generate(const Options &options) {
       if (!timing.drawn++)
         timing.first_seconds = clock.seconds();
       const std::string text = transcript->push(id);
-      if (!options.json)
-        printer.add(i, text);
+      if (printer)
+        printer->add(i, text);
     };
     auto id = engine.add({.tokens = sequence.prompt,
                           .max_tokens = options.max_tokens,
@@ -111,6 +111,8 @@ Result<void> generate(const Options &options) {
     sequence.id = *id;
   }
   K31_TRY(bind_model(model, options.model));
+  if (!options.json)
+    printer.emplace(options.prompts.size(), options.prompts.size() > 1);
   clock = {};
   std::optional<Error> error;
   for (size_t left = sequences.size(); left;) {
@@ -123,9 +125,9 @@ Result<void> generate(const Options &options) {
       --left;
       sequences[i].output = std::move(*output);
       const std::string text = sequences[i].transcript.finish();
-      if (!options.json) {
-        printer.add(i, text);
-        printer.finish(i);
+      if (printer) {
+        printer->add(i, text);
+        printer->finish(i);
       }
       if (sequences[i].output.error && !error)
         error =

@@ -1,5 +1,4 @@
 #include "tools/k31_run/printer.h"
-#include <cstdio>
 
 namespace k31::run {
 
@@ -45,11 +44,11 @@ std::string Transcript::finish() {
   return text;
 }
 
-Printer::Printer(size_t sequences, bool titles) : pages(sequences), titles(titles) { begin(); }
+Printer::Printer(size_t sequences, bool titles, std::FILE *out) : pages(sequences), titles(titles), out(out) { begin(); }
 
-static void write(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+void Printer::write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
 }
 
 // Starts the page of the front sequence with what it already has.

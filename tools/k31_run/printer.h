@@ -2,6 +2,7 @@
 // turn.
 #pragma once
 #include "runtime/text/chat_stream.h"
+#include <cstdio>
 #include <optional>
 
 namespace k31::run {
@@ -30,12 +31,14 @@ private:
 
 class Printer {
 public:
-  Printer(size_t sequences, bool titles);
+  // Writes to `out`; `titles`: a line before each sequence.
+  Printer(size_t sequences, bool titles, std::FILE *out = stdout);
   void add(size_t sequence, std::string_view text);
   void finish(size_t sequence);
 
 private:
   void begin();
+  void write(std::string_view text);
   struct Page {
     std::string text;
     bool finished = false;
@@ -43,6 +46,7 @@ private:
   std::vector<Page> pages;
   size_t front = 0;
   bool titles;
+  std::FILE *out;
   char last = '\n';
 };
 

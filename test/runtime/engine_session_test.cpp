@@ -1,0 +1,72 @@
+// The engine over a real session: the facts it takes from a plan, and logits through Load, Bind and Run.
+#include "runtime/engine/engine.h"
+#include "runtime/engine/session_executor.h"
+#include "test/runtime/plan_builder.h"
+#include <gtest/gtest.h>
+
+namespace k31::engine {
+namespace {
+
+Result<ModelFacts> facts(const plan::PlanT &plan) {
+  const std::string bytes = test::flatbuffer(plan);
+  return facts_of(*plan::GetPlan(bytes.data()));
+}
+
+TEST(SessionExecutor, Facts) {
+  const plan::PlanT plan = test::sample_plan();
+  const auto model = facts(plan);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->vocab, plan.model->vocab);
+  EXPECT_EQ(model->max_context, plan.model->max_context);
+  EXPECT_EQ(model->blocks, plan.state->blocks);
+  EXPECT_EQ(model->slots, plan.state->slots);
+  EXPECT_EQ(model->table_blocks, (plan.model->max_context + plan.state->block_tokens - 1) / plan.state->block_tokens);
+  ASSERT_EQ(model->entries.size(), plan.entries.size());
+  EXPECT_EQ(model->entries[0].name, plan.entries[0]->name);
+  EXPECT_EQ(model->entries[0].rows, 4u);
+  EXPECT_EQ(model->entries[0].segments, 2u);
+  EXPECT_EQ(model->entries[0].logit_rows, 2u);
+  EXPECT_EQ(model->entries[0].decode, plan.entries[0]->kind == plan::EntryKind::decode);
+}
+
+TEST(SessionExecutor, RefusesWhatItCannotServe) {
+  plan::PlanT slice = test::sample_plan();
+  slice.model->layers = slice.model->layer_end + 1;
+  ASSERT_FALSE(facts(slice));
+  EXPECT_EQ(facts(slice).error().code, Code::unsupported);
+  plan::PlanT stages = test::sample_plan();
+  stages.mesh->pp = 2;
+  ASSERT_FALSE(facts(stages));
+  EXPECT_NE(facts(stages).error().message.find("2 pipeline stages"), std::string::npos);
+  plan::PlanT empty = test::sample_plan();
+  empty.state->blocks = 0;
+  EXPECT_FALSE(facts(empty));
+}
+
+TEST(SessionExecutor, LogitsOfThePlan) {
+  test::TempFolder folder;
+  plan::PlanT plan = test::sample_plan();
+  test::add_weights(plan, folder.path());
+  test::write(plan, folder.path("plan.k31"));
+  auto session = Session::load(folder.path("plan.k31"));
+  ASSERT_TRUE(session) << session.error().message;
+  auto bound = (*session)->bind({.weights = folder.path(), .threads = 2});
+  ASSERT_TRUE(bound) << bound.error().message;
+  auto executor = SessionExecutor::make(**session);
+  ASSERT_TRUE(executor) << executor.error().message;
+  Engine engine(*executor);
+  const test::SampleWeights w = test::sample_weights();
+  int rows = 0;
+  for (const std::vector<int32_t> &tokens : {std::vector<int32_t>{3, 1, 4, 1, 5, 9}, {2, 6}, {15}})
+    ASSERT_TRUE(engine.add({.tokens = tokens, .on_logits = [&w, &rows, tokens](uint64_t position, std::span<const float> logits) {
+                              ++rows;
+                              for (size_t i = 0; i < 16; ++i)
+                                EXPECT_EQ(logits[i], 2 * (w.table[size_t(tokens[position]) * 16 + i] + w.bias3[i] + w.bias5[i]));
+                            }}));
+  auto done = engine.finish();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(rows, 9);
+}
+
+} // namespace
+} // namespace k31::engine
