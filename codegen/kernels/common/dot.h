@@ -8,8 +8,8 @@
 
 namespace k31::kernels {
 
-// Rows of x in one tile: 6 x 4 accumulators fit 32 registers of 16 lanes.
-constexpr int kMaxTileRows = 6;
+// Rows of x in one tile. 4 x 4 accumulators and their operands fit 32 registers of 16 lanes; 6 x 4 spill in LLVM's schedule.
+constexpr int kMaxTileRows = 4;
 // AVX2 has half of that in registers half as wide: one row of accumulators and little else.
 K31_INLINE int most_tile_rows() { return k31_vector_bytes >= 64 ? kMaxTileRows : 2; }
 

@@ -18,7 +18,6 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 namespace {
 
 constexpr int kMaxWidth = 2 * kLanes; // rows of W behind 16 output columns: 16, or 32 with `pair`
-constexpr int kMaxPackedRows = 4;     // rows of x in one tile of MXFP4: the decoded weights need registers too
 constexpr int64_t kWeightCost = 4;    // reading and decoding the weights of a unit, in rows
 
 K31_INLINE int width() { return k31_config.pair ? 2 * kLanes : kLanes; }
@@ -35,7 +34,7 @@ template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const
   int64_t blocks = c.k / kScaleColumns;
   for (int64_t first = 0; first < blocks; first += kLanes) {
     int n = blocks - first < kLanes ? (int)(blocks - first) : kLanes;
-    float factor[4][kLanes]; // the scales of up to 16 blocks, widened together
+    alignas(64) float factor[4][kLanes]; // the scales of up to 16 blocks, widened together
     K31_UNROLL for (int i = 0; i < 4; ++i) {
       u8x16 bytes = (u8x16)(uint8_t)0;
       if (n == kLanes)
@@ -76,14 +75,12 @@ template <int R> K31_INLINE void sums_of(const Args *args, int64_t expert, int64
       at[i] = expert * c.n + (n < c.n ? n : c.n - 1);
     }
     if (c.mxfp4) {
-      if constexpr (R <= kMaxPackedRows) {
-        const uint8_t *w[4], *s[4];
-        for (int i = 0; i < 4; ++i) {
-          w[i] = (const uint8_t *)args->w + at[i] * (c.k / 2);
-          s[i] = scales(args) + at[i] * (c.k / kScaleColumns);
-        }
-        packed_tile<R>(x, w, s, sums + j);
+      const uint8_t *w[4], *s[4];
+      for (int i = 0; i < 4; ++i) {
+        w[i] = (const uint8_t *)args->w + at[i] * (c.k / 2);
+        s[i] = scales(args) + at[i] * (c.k / kScaleColumns);
       }
+      packed_tile<R>(x, w, s, sums + j);
     } else {
       const void *w[4];
       for (int i = 0; i < 4; ++i)
@@ -106,7 +103,7 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
 }
 
 K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows, int64_t unit) {
-  float sums[kMaxTileRows * kMaxWidth];
+  alignas(64) float sums[kMaxTileRows * kMaxWidth];
   switch (rows) {
   case 1:
     sums_of<1>(args, expert, row, unit, sums);
@@ -117,14 +114,8 @@ K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows,
   case 3:
     sums_of<3>(args, expert, row, unit, sums);
     break;
-  case 4:
-    sums_of<4>(args, expert, row, unit, sums);
-    break;
-  case 5:
-    sums_of<5>(args, expert, row, unit, sums);
-    break;
   default:
-    sums_of<6>(args, expert, row, unit, sums);
+    sums_of<4>(args, expert, row, unit, sums);
     break;
   }
   for (int r = 0; r < rows; ++r)
@@ -143,9 +134,6 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     if (offset[e + 1] > offset[e])
       total += units * (offset[e + 1] - offset[e] + kWeightCost);
   Range work = share(total, task, tasks);
-  int most = most_tile_rows();
-  if (c.mxfp4 && most > kMaxPackedRows)
-    most = kMaxPackedRows;
   int64_t block = block_rows(c.k, c.x_type), start = 0; // start: cost of all units before this expert
   for (int64_t e = 0; e < c.experts && start < work.end; ++e) {
     int64_t begin = offset[e], end = offset[e + 1];
@@ -160,7 +148,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       int64_t row1 = row0 + block < end ? row0 + block : end;
       for (int64_t unit = first; unit < last; ++unit)
         for (int64_t row = row0; row < row1;) {
-          int rows = tile_rows(row1 - row, most);
+          int rows = tile_rows(row1 - row, most_tile_rows());
           tile_of(args, e, row, rows, unit);
           row += rows;
         }

@@ -75,7 +75,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
     int64_t head = unit / parts, col = unit % parts * kColumns;
     for (int64_t row = 0; row < live;) {
-      int rows = tile_rows(live - row, least(most_tile_rows(), 4));
+      int rows = tile_rows(live - row, most_tile_rows());
       switch (rows) {
       case 1:
         tile<1>(args, row, head, col);

@@ -68,7 +68,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   for (int64_t item = work.begin; item < work.end; ++item) {
     int64_t unit = item % units, first = item / units * block, last = first + block < live ? first + block : live;
     for (int64_t row = first; row < last;) {
-      float sums[kMaxTileRows * kMaxWidth];
+      alignas(64) float sums[kMaxTileRows * kMaxWidth];
       int rows = tile_rows(last - row, most_tile_rows());
       switch (rows) {
       case 1:
@@ -80,14 +80,8 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       case 3:
         sums_of<3>(args, row, unit, sums);
         break;
-      case 4:
-        sums_of<4>(args, row, unit, sums);
-        break;
-      case 5:
-        sums_of<5>(args, row, unit, sums);
-        break;
       default:
-        sums_of<6>(args, row, unit, sums);
+        sums_of<4>(args, row, unit, sums);
         break;
       }
       for (int r = 0; r < rows; ++r)
