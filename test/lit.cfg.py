@@ -1,0 +1,71 @@
+"""How lit runs the tests: our tools and LLVM's are on PATH, features tell what this machine has."""
+import ctypes
+import os
+import platform
+
+import lit.formats
+
+config.name = "k31"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["data", "kernels", "runtime"]  # unit tests and files; ctest runs those
+config.test_source_root = config.k31_source_root + "/test"
+config.test_exec_root = config.k31_binary_root + "/test"
+
+# k31-opt, k31c, k31-run, ... as built; FileCheck, not, count and split-file from LLVM.
+config.environment["PATH"] = os.pathsep.join(config.k31_tool_dirs + [config.llvm_tools_dir, config.environment["PATH"]])
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%root", config.k31_source_root))
+
+
+def cuda_capabilities():
+    """(major, minor) of each CUDA device that the driver shows; empty without a driver or a device."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return []
+    count, value = ctypes.c_int(), ctypes.c_int()
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []
+    MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+    found = []
+    for device in range(count.value):
+        numbers = []
+        for attribute in (MAJOR, MINOR):
+            if cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device) != 0:
+                return []
+            numbers.append(value.value)
+        found.append(tuple(numbers))
+    return found
+
+
+def cpu_flags():
+    """Flags of the processor as Linux names them; empty elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            return next((set(line.split(":")[1].split()) for line in info if line.startswith("flags")), set())
+    except OSError:
+        return set()
+
+
+devices = cuda_capabilities()
+if devices:
+    config.available_features.add("gpu")
+if (9, 0) in devices:
+    config.available_features.add("sm90")
+for number in range(2, len(devices) + 1):
+    config.available_features.add(f"gpus-{number}")
+
+config.available_features.add(platform.machine())
+flags = cpu_flags()
+for feature, needs in {
+    "avx2": {"avx2", "fma"},
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},  # x86-64-v4
+    "avx512bf16": {"avx512_bf16"},
+    "amx": {"amx_tile", "amx_bf16"},
+}.items():
+    if needs <= flags:
+        config.available_features.add(feature)
+for tool in config.k31_tools:
+    config.available_features.add(tool)
