@@ -136,17 +136,46 @@ TEST(GroupedLinear, PairAndEpilogue) {
   }
 }
 
-TEST(GroupedLinear, ScaleOf255IsNaN) {
+// All codes are 1 and all x equal, so that nothing but the scales decides: 255 is NaN, not infinity, and 0 is 2^-127, not zero.
+TEST(GroupedLinear, EndsOfTheScaleRange) {
   const int k = 64, n = 16;
   Tensor x(f32, 1, k), y(f32, 1, n);
-  x.fill_normal();
+  x.fill([] { return 0x1p100f; });
   Weights w(1, n, k, true);
+  w.w.fill([] { return (float)0x22; }), w.scale.fill([] { return 0.0f; });
   w.scale.set(3, 1, 255);
   int32_t offsets[] = {0, 1};
   k31_config = {1, 1, n, k, 1, 0, 0, k, n, f32, bf16, f32};
   launch(k31_entry, Args{x.data(), w.w.data(), {w.scale.data(), offsets, y.data()}}, 1);
-  for (int c = 0; c < n; ++c)
-    EXPECT_EQ(std::isnan(y.at(0, c)), c == 3) << c;
+  for (int c = 0; c < n; ++c) {
+    if (c == 3)
+      EXPECT_TRUE(std::isnan(y.at(0, c))) << y.at(0, c);
+    else
+      EXPECT_EQ(y.at(0, c), k * 0x1p-27f) << c;
+  }
+}
+
+TEST(GroupedLinear, TasksShareTheWorkWithoutOverlap) {
+  const int k = 32, n = 80;
+  for (std::vector<int32_t> offsets : {std::vector<int32_t>{0, 0, 5, 6, 6, 23}, {0, 0, 0, 9, 9, 9}})
+    for (uint32_t tasks : {1u, 2u, 3u, 8u, 50u}) {
+      const int rows = offsets.back();
+      Tensor x(bf16, rows, k), y(f32, rows, n);
+      x.fill_normal();
+      Weights w(5, n, k, true);
+      k31_config = {rows, 5, n, k, 1, 0, 1, k, n, bf16, bf16, f32};
+      int calls = 0, busiest = 0; // one call of the region is one row by 16 columns
+      regions()[0] = [&](const float *in, float *out) { ++calls, std::memcpy(out, in, 16 * sizeof(float)); };
+      Args args{x.data(), w.w.data(), {w.scale.data(), offsets.data(), y.data()}};
+      for (uint32_t t = 0; t < tasks; ++t) {
+        int before = calls;
+        k31_entry(&args, t, tasks);
+        busiest = std::max(busiest, calls - before);
+      }
+      EXPECT_EQ(calls, rows * n / 16) << tasks << " tasks";
+      if (tasks == 2)
+        EXPECT_LE(busiest, calls * 3 / 4) << "most of the work went to one of two tasks";
+    }
 }
 
 TEST(GroupedLinear, RowsDoNotDependOnTheBatch) {
