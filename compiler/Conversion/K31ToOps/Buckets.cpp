@@ -1,0 +1,44 @@
+#include "compiler/Conversion/K31ToOps/Buckets.h"
+#include "mlir/IR/Diagnostics.h"
+#include <algorithm>
+#include <set>
+
+using namespace mlir;
+
+namespace k31 {
+
+constexpr int64_t kBlockTokens = 256; // tokens of a cache block
+
+FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
+  auto options = module->getAttrOfType<DictionaryAttr>("k31.options");
+  if (!options)
+    return module.emitError("has no k31.options, expected {max_context, max_batch, prefill_chunk, logit_rows, ...}");
+  EntryOptions out;
+  std::pair<StringRef, int64_t *> fields[] = {{"max_context", &out.maxContext},
+                                              {"max_batch", &out.maxBatch},
+                                              {"prefill_chunk", &out.prefillChunk},
+                                              {"logit_rows", &out.logitRows}};
+  for (auto [name, field] : fields) {
+    auto value = options.getAs<IntegerAttr>(name);
+    if (!value || value.getInt() < 1 || value.getInt() > (int64_t(1) << 30))
+      return module.emitError("k31.options: ")
+             << name << " is " << (value ? std::to_string(value.getInt()) : std::string("missing"))
+             << ", expected an integer of at least 1";
+    *field = value.getInt();
+  }
+  return out;
+}
+
+SmallVector<Bucket> bucketsOf(const EntryOptions &o) {
+  const int64_t blocks = (o.maxContext + kBlockTokens - 1) / kBlockTokens;
+  SmallVector<Bucket> out;
+  // One token a sequence: alone, a few, all.
+  for (int64_t n : std::set<int64_t>{1, std::min<int64_t>(4, o.maxBatch), o.maxBatch})
+    out.push_back({"decode_b" + std::to_string(n), "decode", n, n, n, blocks});
+  // Prompts: a short bucket for their ends, and the whole chunk.
+  for (int64_t n : std::set<int64_t>{std::min<int64_t>(64, o.prefillChunk), o.prefillChunk})
+    out.push_back({"prefill_t" + std::to_string(n), "prefill", n, std::min(n, o.maxBatch), std::min(n, o.logitRows), blocks});
+  return out;
+}
+
+} // namespace k31

@@ -1,0 +1,55 @@
+// Mixture of experts: route, group rows by expert, two products over the grouped rows, weighted sum, shared experts.
+#include "dialects/Moe/Moe.h"
+#include "compiler/Conversion/K31ToOps/Conversions.h"
+
+using namespace mlir;
+
+namespace k31 {
+
+// One matrix an expert over the grouped rows. `names` are w1 and w3 side by side, or w2; MXFP4 when the checkpoint has their
+// packed form.
+static Value experts(OpsBuilder &o, model::LatentMoEOp op, StringRef name, ArrayRef<StringRef> names, Value rows, Value offsets) {
+  DictionaryAttr weights = op.getWeights();
+  auto joint = [&](StringRef suffix) {
+    return llvm::map_to_vector(names, [&](StringRef n) { return o.symbol(weights, (n + suffix).str()); });
+  };
+  const bool packed = o.symbol(weights, (names[0] + "_packed").str()) != nullptr;
+  Value w = o.weight(packed ? (name + ".weight_packed").str() : name.str(), joint(packed ? "_packed" : ""));
+  Value scale = packed ? o.weight((name + ".weight_scale").str(), joint("_scale")) : Value();
+  const int64_t n = cast<RankedTensorType>(w.getType()).getDimSize(1);
+  return moe::GroupedLinearOp::create(o.b, o.at(name), o.rowsOf(rows, n, o.activation), rows, w, scale, offsets, false,
+                                      ArrayAttr());
+}
+
+// The routed part in its own space: [T, latent] to [T, latent]; router logits come from the full input.
+static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
+  DictionaryAttr w = op.getWeights();
+  FlatSymbolRefAttr gate = o.symbol(w, "gate");
+  Value logits = o.linear(x, gate, o.f32());
+  auto route = moe::RouteOp::create(o.b, o.at("block_sparse_moe.route"), logits, o.weight(o.symbol(w, "e_score_correction_bias")),
+                                    o.live, op.getTopK(), op.getRenormalize(), op.getScale());
+  auto groups =
+      moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), z, route.getIds(), o.live, uint64_t(0), op.getExperts());
+  const std::string name = "block_sparse_moe.experts.";
+  Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets());
+  Value hidden = gatedActivation(o, name + "w13", both, op.getActivation());
+  Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets());
+  Value sum = moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(z, OpsBuilder::columnsOf(out), o.activation),
+                                     out, route.getWeights(), groups.getSlot(), o.live);
+  return o.allReduce(sum, coll::Axis::ep);
+}
+
+Value convert(OpsBuilder &o, model::LatentMoEOp op) {
+  DictionaryAttr w = op.getWeights();
+  Value x = o.get(op.getX());
+  Value z = op.getLatent() ? o.linear(x, o.symbol(w, "routed_expert_down_proj"), o.activation) : x;
+  Value y = routed(o, op, x, z);
+  if (FlatSymbolRefAttr gain = o.symbol(w, "routed_expert_norm"))
+    y = o.rmsNorm(y, gain, op.getEps().convertToFloat());
+  if (op.getLatent())
+    y = o.linear(y, o.symbol(w, "routed_expert_up_proj"), o.activation);
+  Value shared = o.allReduce(gatedMLP(o, x, w, "shared.", op.getActivation()), coll::Axis::tp);
+  return o.add("block_sparse_moe.add", y, shared);
+}
+
+} // namespace k31

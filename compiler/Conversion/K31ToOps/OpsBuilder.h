@@ -1,0 +1,95 @@
+// Level-2 ops of one bucket. Conversions see values of level 1 through get(); liveness, weights and caches are handled here.
+#pragma once
+#include "compiler/Conversion/K31ToOps/Buckets.h"
+#include "compiler/Conversion/K31ToOps/Regions.h"
+#include "dialects/Attn/Attn.h"
+#include "dialects/Coll/Coll.h"
+#include "dialects/NN/NN.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include <map>
+#include <set>
+
+namespace k31 {
+
+// Ranks along each axis, as assign-parallelism put them on the module.
+struct Mesh {
+  int64_t tp = 1, dp = 1, ep = 1, pp = 1;
+};
+llvm::FailureOr<Mesh> readMesh(mlir::ModuleOp module);
+
+// What the buckets of a module share: weight stacks and cache pools.
+class ModuleState {
+public:
+  ModuleState(mlir::ModuleOp module, const Mesh &mesh);
+
+  // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default.
+  nn::StackOp stack(mlir::Location loc, llvm::StringRef name, llvm::ArrayRef<mlir::FlatSymbolRefAttr> parts,
+                    llvm::ArrayRef<int64_t> rows = {});
+  bool hasMembers(nn::StackOp stack);
+
+  // @pool.KIND for caches of this type; the layers of all askers become its members.
+  std::string pool(attn::CacheType type, llvm::ArrayRef<int64_t> layers);
+  void declarePools(); // once all layers have asked
+
+  const Mesh mesh;
+  bool failed = false; // a diagnostic was given
+
+private:
+  struct Pool {
+    attn::CacheType type;
+    std::set<int64_t> members;
+  };
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  mlir::OpBuilder declarations; // behind the nn.tensor ops
+  std::map<std::string, Pool> pools;
+};
+
+class OpsBuilder {
+public:
+  OpsBuilder(ModuleState &state, const Bucket &bucket, mlir::Type activation, mlir::OpBuilder &b)
+      : b(b), bucket(bucket), activation(activation), state(state) {}
+
+  using Symbols = llvm::ArrayRef<mlir::FlatSymbolRefAttr>;
+  using Formula = llvm::function_ref<mlir::Value(Scalars &, mlir::ValueRange)>;
+
+  // ---- the function that is being filled
+  mlir::IRMapping values;         // level 1 to level 2
+  mlir::Value live, batch, layer; // layer: null outside of bodies
+  llvm::ArrayRef<int64_t> layers; // that the body serves
+  mlir::Value get(mlir::Value old) { return values.lookup(old); }
+
+  // ---- types
+  mlir::Type f32() { return b.getF32Type(); }
+  mlir::RankedTensorType rowsOf(mlir::Value x, int64_t columns, mlir::Type element);
+  static int64_t columnsOf(mlir::Value x) { return mlir::cast<mlir::RankedTensorType>(x.getType()).getShape().back(); }
+
+  // ---- weights: a symbol of an op's dictionary, alone or stacked with others under a joint name
+  mlir::FlatSymbolRefAttr symbol(mlir::DictionaryAttr weights, llvm::StringRef name);
+  mlir::Value weight(mlir::FlatSymbolRefAttr part, llvm::ArrayRef<int64_t> rows = {});
+  mlir::Value weight(llvm::StringRef name, Symbols parts);
+  static std::string label(mlir::FlatSymbolRefAttr part); // "self_attn.o_proj": for locations
+  mlir::Location at(llvm::StringRef name) { return mlir::NameLoc::get(b.getStringAttr(name)); }
+
+  // ---- ops
+  mlir::Value linear(mlir::Value x, mlir::FlatSymbolRefAttr w, mlir::Type element);
+  mlir::Value linear(mlir::Value x, llvm::StringRef name, Symbols parts, mlir::Type element);
+  mlir::Value columns(mlir::Value x, int64_t begin, int64_t end);
+  // Inputs broadcast by shape; the result has the shape of the first one.
+  mlir::Value map(llvm::StringRef label, llvm::StringRef name, mlir::ValueRange inputs, mlir::Type element, Formula formula);
+  mlir::Value row(llvm::StringRef label, llvm::StringRef name, mlir::ValueRange inputs, mlir::Type element, Formula formula,
+                  int64_t groups = 1);
+  mlir::Value rmsNorm(mlir::Value x, mlir::FlatSymbolRefAttr gain, double eps);
+  mlir::Value add(llvm::StringRef label, mlir::Value x, mlir::Value y);
+  mlir::Value cache(attn::CacheKind kind, llvm::ArrayRef<int64_t> unit, mlir::Type element);
+  void append(llvm::StringRef label, mlir::Value x, mlir::Value cache, int64_t begin);
+  mlir::Value allReduce(mlir::Value x, coll::Axis axis); // Parallelism.cpp
+
+  mlir::OpBuilder &b;
+  const Bucket &bucket;
+  const mlir::Type activation;
+  ModuleState &state;
+};
+
+} // namespace k31
