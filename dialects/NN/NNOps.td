@@ -109,7 +109,7 @@ def NN_HeadLinearOp : NN_Op<"head_linear", [Pure]> {
                        UnitAttr:$transposed);
   let results = (outs Tensor:$result);
   let assemblyFormat = [{
-    $x `,` $w `live` $live `heads` $heads `rows` `[` $row_begin `,` $row_count `]` (`transposed` $transposed^)? attr-dict
+    $x `,` $w `live` $live `heads` $heads `rows` ` ` `[` $row_begin `,` $row_count `]` (`transposed` $transposed^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -74,9 +74,9 @@ def Plan_WeightsOp : Plan_Op<"weights", [DeclareOpInterfaceMethods<SymbolUserOpI
                        I64Attr:$dest_row_bytes, I64Attr:$group, I64Attr:$group_stride, I64Attr:$group_begin,
                        OptionalAttr<Plan_MeshAxis>:$shard_axis, OptionalAttr<Plan_ShardOf>:$shard_of);
   let assemblyFormat = [{
-    $pattern `members` $members $dtype $shape `in` $arena `at` $dest `stride` $stride `rows` `[` $row_begin `,` $row_count `]`
-    `of` $row_bytes `bytes` `[` $byte_begin `,` $byte_count `]` `pitch` $dest_row_bytes
-    `group` `[` $group `,` $group_stride `,` $group_begin `]` (`shard` $shard_axis^ $shard_of)? `files` $files `offsets` $offsets attr-dict
+    $pattern `members` $members $dtype $shape `in` $arena `at` $dest `stride` $stride `rows` ` ` `[` $row_begin `,` $row_count `]`
+    `of` $row_bytes `bytes` ` ` `[` $byte_begin `,` $byte_count `]` `pitch` $dest_row_bytes
+    `group` ` ` `[` $group `,` $group_stride `,` $group_begin `]` (`shard` $shard_axis^ $shard_of)? `files` $files `offsets` $offsets attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,61 @@
+// Every op and type of attn: what is printed parses again and prints the same.
+// RUN: k31-opt %s | FileCheck %s
+// RUN: k31-opt %s | k31-opt | FileCheck %s
+// RUN: k31-opt --mlir-print-op-generic %s | k31-opt | FileCheck %s
+
+// CHECK: attn.pool @latent members [3, 7] : !attn.cache<latent, [256, 20], bf16>
+attn.pool @latent members [3, 7] : !attn.cache<latent, [256, 20], bf16>
+// CHECK: attn.pool @keys members [3] : !attn.cache<index, [256, 16], bf16, paged>
+attn.pool @keys members [3] : !attn.cache<index, [256, 16], bf16, paged>
+attn.pool @state members [0, 1] : !attn.cache<kda, [2, 16, 16], f32>
+attn.pool @window members [0, 1] : !attn.cache<conv, [3, 32], bf16>
+
+// CHECK-LABEL: func.func @kda
+func.func @kda(%x: tensor<8x32xbf16>, %w: tensor<32x4xf32>, %g: tensor<8x32xf32>, %beta: tensor<8x2xf32>, %layer: index,
+               %batch: !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xbf16> {
+  // CHECK: [[W:%.+]] = attn.cache @window[%{{.+}}] : <conv, [3, 32], bf16>
+  %window = attn.cache @window[%layer] : !attn.cache<conv, [3, 32], bf16>
+  %state = attn.cache @state[%layer] : !attn.cache<kda, [2, 16, 16], f32>
+  // CHECK: attn.short_conv %{{.+}}, %{{.+}} window [[W]], %{{[^ ]+}} : (tensor<8x32xbf16>, tensor<32x4xf32>, !attn.cache<conv, [3, 32], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xf32>
+  %plain = attn.short_conv %x, %w window %window, %batch
+    : (tensor<8x32xbf16>, tensor<32x4xf32>, !attn.cache<conv, [3, 32], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xf32>
+  // CHECK:      attn.short_conv %{{.+}}, %{{.+}} window [[W]], %{{.+}} fused ["relu"] epilogue {
+  // CHECK-NEXT: ^bb0(%{{.+}}: f32):
+  // CHECK:        nn.yield
+  %q = attn.short_conv %x, %w window %window, %batch fused ["relu"] epilogue {
+  ^bb0(%a: f32):
+    %c = arith.constant 0.0 : f32
+    %m = arith.maximumf %a, %c : f32
+    nn.yield %m : f32
+  } : (tensor<8x32xbf16>, tensor<32x4xf32>, !attn.cache<conv, [3, 32], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xbf16>
+  // CHECK: attn.kda %{{.+}}, %{{.+}}, %{{.+}} decay %{{.+}} beta %{{.+}} state %{{.+}}, %{{.+}} heads 2 chunk 16 : (
+  %o = attn.kda %q, %q, %q decay %g beta %beta state %state, %batch heads 2 chunk 16
+    : (tensor<8x32xbf16>, tensor<8x32xbf16>, tensor<8x32xbf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>,
+       !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xbf16>
+  // CHECK: attn.kda {{.+}} heads 2 : (
+  %p = attn.kda %o, %o, %o decay %g beta %beta state %state, %batch heads 2
+    : (tensor<8x32xbf16>, tensor<8x32xbf16>, tensor<8x32xbf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>,
+       !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xbf16>
+  return %p : tensor<8x32xbf16>
+}
+
+// CHECK-LABEL: func.func @mla
+func.func @mla(%c: tensor<8x16xbf16>, %q: tensor<8x32xf32>, %shared: tensor<8x24xbf16>, %qi: tensor<8x32xbf16>, %w: tensor<8x2xf32>, %layer: index,
+               %batch: !attn.batch<rows = 8, segments = 2, blocks = 4>) -> (tensor<8x32xf32>, tensor<8x2xf32>) {
+  %latent = attn.cache @latent[%layer] : !attn.cache<latent, [256, 20], bf16>
+  %keys = attn.cache @keys[%layer] : !attn.cache<index, [256, 16], bf16, paged>
+  // CHECK: attn.append %{{.+}} to %{{.+}} at 0, %{{.+}} : tensor<8x16xbf16>, <latent, [256, 20], bf16>, <rows = 8, segments = 2, blocks = 4>
+  attn.append %c to %latent at 0, %batch : tensor<8x16xbf16>, !attn.cache<latent, [256, 20], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>
+  // CHECK: [[IDS:%.+]] = attn.index_select %{{.+}} weights %{{.+}} keys %{{.+}}, %{{.+}} heads 2 top_k 6 : tensor<8x32xbf16>, tensor<8x2xf32>, <index, [256, 16], bf16, paged>, <rows = 8, segments = 2, blocks = 4>
+  %ids = attn.index_select %qi weights %w keys %keys, %batch heads 2 top_k 6
+    : tensor<8x32xbf16>, tensor<8x2xf32>, !attn.cache<index, [256, 16], bf16, paged>, !attn.batch<rows = 8, segments = 2, blocks = 4>
+  // CHECK: attn.attend %{{.+}}, %{{.+}} cache %{{.+}}, %{{.+}} selected [[IDS]] heads 2 shared_begin 8 scale 2.500000e-01 : {{.+}} -> tensor<8x32xf32>
+  %o = attn.attend %q, %shared cache %latent, %batch selected %ids heads 2 shared_begin 8 scale 0.25
+    : (tensor<8x32xf32>, tensor<8x24xbf16>, !attn.cache<latent, [256, 20], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<8x6xi32>)
+    -> tensor<8x32xf32>
+  // CHECK: attn.attend %{{[^ ]+}}, %{{[^ ]+}} cache %{{[^ ]+}}, %{{[^ ]+}} heads 2 {{.+}} -> (tensor<8x32xf32>, tensor<8x2xf32>)
+  %p, %lse = attn.attend %o, %shared cache %latent, %batch heads 2 shared_begin 8 scale 0.25
+    : (tensor<8x32xf32>, tensor<8x24xbf16>, !attn.cache<latent, [256, 20], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>)
+    -> (tensor<8x32xf32>, tensor<8x2xf32>)
+  return %p, %lse : tensor<8x32xf32>, tensor<8x2xf32>
+}

@@ -1,0 +1,31 @@
+// RUN: k31-opt --canonicalize %s | FileCheck %s
+
+// A view of all columns is its source.
+// CHECK-LABEL: func.func @whole
+// CHECK-NOT: nn.columns
+// CHECK: return %arg0
+func.func @whole(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %0 = nn.columns %x[0:64] : tensor<8x64xf32>
+  return %0 : tensor<8x64xf32>
+}
+
+// A view of a view is one view of the source.
+// CHECK-LABEL: func.func @composed
+// CHECK-NEXT: %[[V:.+]] = nn.columns %arg0[24 : 28] : tensor<8x64xf32>
+// CHECK-NEXT: return %[[V]]
+func.func @composed(%x: tensor<8x64xf32>) -> tensor<8x4xf32> {
+  %0 = nn.columns %x[16:48] : tensor<8x64xf32>
+  %1 = nn.columns %0[4:20] : tensor<8x32xf32>
+  %2 = nn.columns %1[4:8] : tensor<8x16xf32>
+  return %2 : tensor<8x4xf32>
+}
+
+// The inner view stays when something else reads it.
+// CHECK-LABEL: func.func @shared
+// CHECK-DAG: nn.columns %arg0[16 : 48]
+// CHECK-DAG: nn.columns %arg0[20 : 36]
+func.func @shared(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x16xf32>) {
+  %0 = nn.columns %x[16:48] : tensor<8x64xf32>
+  %1 = nn.columns %0[4:20] : tensor<8x32xf32>
+  return %0, %1 : tensor<8x32xf32>, tensor<8x16xf32>
+}
