@@ -31,19 +31,12 @@ int RegionPhases::totalSums() const {
 
 static InFlightDiagnostic refuse(Region &region) { return emitError(region.getLoc(), "the fused region "); }
 
-FailureOr<RegionPhases> analyzeRegion(Region &region) {
-  if (!region.hasOneBlock() || !isa<nn::YieldOp>(region.front().back()))
-    return refuse(region) << "must be one block that ends in nn.yield";
-  Block &block = region.front();
-  // With `pair` two sums come before the extra operands.
-  if (block.getNumArguments() > kernels::kMaxOperands + 2)
-    return refuse(region) << "has " << block.getNumArguments() << " arguments; a kernel takes " << kernels::kMaxOperands;
-  if (block.back().getNumOperands() > kernels::kMaxOperands)
-    return refuse(region) << "yields " << block.back().getNumOperands() << " values; a kernel stores " << kernels::kMaxOperands;
+bool RegionPhases::fits() const { return count() <= kernels::row::kMaxPhases && totalSums() <= kernels::row::kMaxSums; }
 
+RegionPhases findPhases(Region &region) {
   RegionPhases phases;
   DenseMap<Value, unsigned> depth;
-  for (Operation &op : block.without_terminator()) {
+  for (Operation &op : region.front().without_terminator()) {
     unsigned d = 0;
     for (Value operand : op.getOperands())
       d = std::max(d, depth.lookup(operand));
@@ -52,12 +45,26 @@ FailureOr<RegionPhases> analyzeRegion(Region &region) {
         phases.sums.resize(d + 1);
       phases.sums[d].push_back(&op);
       ++d;
-    } else if (op.getNumRegions() || !(OpTrait::hasElementwiseMappableTraits(&op) || op.hasTrait<OpTrait::ConstantLike>())) {
-      return op.emitOpError("cannot be in a fused region: it is not an elementwise op on scalars");
     }
     for (Value result : op.getResults())
       depth[result] = d;
   }
+  return phases;
+}
+
+FailureOr<RegionPhases> analyzeRegion(Region &region) {
+  if (!region.hasOneBlock() || region.front().empty() || !isa<nn::YieldOp>(region.front().back()))
+    return refuse(region) << "must be one block that ends in nn.yield";
+  Block &block = region.front();
+  // With `pair` two sums come before the extra operands.
+  if (block.getNumArguments() > kernels::kMaxOperands + 2)
+    return refuse(region) << "has " << block.getNumArguments() << " arguments; a kernel takes " << kernels::kMaxOperands;
+  if (block.back().getNumOperands() > kernels::kMaxOperands)
+    return refuse(region) << "yields " << block.back().getNumOperands() << " values; a kernel stores " << kernels::kMaxOperands;
+  for (Operation &op : block.without_terminator())
+    if (!isa<nn::SumOp>(op) && !OpTrait::hasElementwiseMappableTraits(&op) && !op.hasTrait<OpTrait::ConstantLike>())
+      return op.emitOpError("cannot be in a fused region: it is not an elementwise op on scalars");
+  RegionPhases phases = findPhases(region);
   if (phases.count() > kernels::row::kMaxPhases)
     return refuse(region) << "has sums of depth " << phases.count() << "; a kernel runs " << kernels::row::kMaxPhases
                           << " phases";

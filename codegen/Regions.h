@@ -21,7 +21,10 @@ struct RegionPhases {
   llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> sums;
   int count() const { return static_cast<int>(sums.size()); }
   int totalSums() const;
+  bool fits() const; // what nn.row can run
 };
+
+RegionPhases findPhases(mlir::Region &region);
 
 // Refuses what no kernel can hold, with the numbers compared: arguments, results, phases, sums.
 llvm::FailureOr<RegionPhases> analyzeRegion(mlir::Region &region);

@@ -1,0 +1,137 @@
+// A map or row whose result another one reads becomes part of it: the value in between is not stored, or stored beside the result
+// where others read it too.
+#include "codegen/Operands.h"
+#include "codegen/Regions.h"
+#include "compiler/Transforms/FusedRegion.h"
+#include "compiler/Transforms/Fusions.h"
+
+using namespace mlir;
+
+namespace k31 {
+namespace {
+
+// What nn.map and nn.row have in common.
+struct Rowwise {
+  Operation *op = nullptr;
+  Value live;
+  ValueRange inputs;
+  ArrayAttr fused;
+  int64_t groups = 1;
+  Region *body = nullptr;
+  bool isRow = false;
+
+  static Rowwise of(Operation *op) {
+    if (auto map = dyn_cast_or_null<nn::MapOp>(op))
+      return {op, map.getLive(), map.getInputs(), map.getFusedAttr(), 1, &map.getBody(), false};
+    if (auto row = dyn_cast_or_null<nn::RowOp>(op))
+      return {op,  row.getLive(), row.getInputs(), row.getFusedAttr(), static_cast<int64_t>(row.getGroups()), &row.getBody(),
+              true};
+    return {};
+  }
+  ArrayRef<int64_t> shape() const { return cast<RankedTensorType>(op->getResult(0).getType()).getShape(); }
+  // Its operands broadcast the same way when it runs in `count` groups.
+  bool runsIn(int64_t count) const {
+    return llvm::all_of(inputs, [&](Value input) {
+      auto type = cast<RankedTensorType>(input.getType());
+      return operandKind(type, shape()[0], shape()[1], groups) == operandKind(type, shape()[0], shape()[1], count);
+    });
+  }
+};
+
+// Where the fused op can stand: at the consumer when nobody reads the producer before it, else at the producer when the
+// consumer's other operands are known there.
+Operation *placeOf(const Rowwise &producer, const Rowwise &consumer) {
+  Block *block = consumer.op->getBlock();
+  bool readBefore = llvm::any_of(producer.op->getUsers(), [&](Operation *user) {
+    Operation *inBlock = block->findAncestorOpInBlock(*user);
+    return !inBlock || inBlock->isBeforeInBlock(consumer.op);
+  });
+  if (!readBefore)
+    return consumer.op;
+  bool knownBefore = llvm::all_of(consumer.inputs, [&](Value input) {
+    Operation *definition = input.getDefiningOp();
+    return !definition || definition == producer.op || definition->getBlock() != block ||
+           definition->isBeforeInBlock(producer.op);
+  });
+  return knownBefore ? producer.op : nullptr;
+}
+
+// The fused op, or nothing.
+Operation *fuse(const Rowwise &producer, const Rowwise &consumer) {
+  if (producer.op->getBlock() != consumer.op->getBlock() || producer.live != consumer.live ||
+      producer.shape() != consumer.shape())
+    return nullptr;
+  if (producer.isRow && consumer.isRow && producer.groups != consumer.groups)
+    return nullptr;
+  bool isRow = producer.isRow || consumer.isRow;
+  int64_t groups = producer.isRow ? producer.groups : consumer.groups;
+  Operation *place = placeOf(producer, consumer);
+  if (!place || !producer.runsIn(groups) || !consumer.runsIn(groups))
+    return nullptr;
+
+  Location loc = consumer.op->getLoc();
+  FusedRegion fused(loc);
+  auto argument = [&](Value input) { return fused.argument(input); };
+  SmallVector<Value> between = fused.copy(*producer.body, llvm::map_to_vector(producer.inputs, argument));
+  SmallVector<Value> arguments;
+  for (Value input : consumer.inputs)
+    arguments.push_back(input.getDefiningOp() == producer.op ? between[cast<OpResult>(input).getResultNumber()]
+                                                             : argument(input));
+  SmallVector<Value> yielded = fused.copy(*consumer.body, arguments);
+  SmallVector<Type> types(consumer.op->getResultTypes());
+  SmallVector<OpResult> kept; // results of the producer that others read
+  for (OpResult result : producer.op->getResults())
+    if (llvm::any_of(result.getUsers(), [&](Operation *user) { return user != consumer.op; })) {
+      kept.push_back(result);
+      types.push_back(result.getType());
+      yielded.push_back(between[result.getResultNumber()]);
+    }
+  fused.yield(yielded);
+  constexpr size_t most = kernels::kMaxOperands;
+  if (fused.operands().size() > most || types.size() > most || !findPhases(fused.get()).fits())
+    return nullptr;
+
+  OpBuilder b(place);
+  ArrayAttr names = joinFused(b.getContext(), {producer.fused, consumer.fused});
+  Operation *created;
+  if (isRow)
+    created = nn::RowOp::create(b, loc, types, consumer.live, fused.operands(), names, groups);
+  else
+    created = nn::MapOp::create(b, loc, types, consumer.live, fused.operands(), names);
+  created->getRegion(0).takeBody(fused.get());
+  size_t own = consumer.op->getNumResults();
+  consumer.op->replaceAllUsesWith(created->getResults().take_front(own));
+  consumer.op->erase();
+  for (auto [result, replacement] : llvm::zip(kept, created->getResults().drop_front(own)))
+    result.replaceAllUsesWith(replacement);
+  producer.op->erase();
+  return created;
+}
+
+// One fusion of the consumer with any of its producers, the nearest first.
+Operation *fuseOne(Operation *op) {
+  Rowwise consumer = Rowwise::of(op);
+  SmallVector<Operation *> producers;
+  for (Value input : consumer.inputs)
+    if (Operation *producer = input.getDefiningOp(); Rowwise::of(producer).op && producer->getBlock() == op->getBlock())
+      producers.push_back(producer);
+  llvm::stable_sort(producers, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  for (Operation *producer : producers)
+    if (Operation *created = fuse(Rowwise::of(producer), consumer))
+      return created;
+  return nullptr;
+}
+
+} // namespace
+
+void fuseRows(ModuleOp module) {
+  module.walk([](Block *block) {
+    Operation *op = block->empty() ? nullptr : &block->front();
+    while (op) {
+      Operation *created = Rowwise::of(op).op ? fuseOne(op) : nullptr;
+      op = created ? created : op->getNextNode();
+    }
+  });
+}
+
+} // namespace k31

@@ -1,0 +1,145 @@
+// gate and up: act(x G^T, x U^T) as one product whose weight has rows of G and U in turns, 16 and 16.
+//
+// The layout belongs to the weight, so either all products with a weight stack are paired, in all buckets, or none.
+#include "compiler/Transforms/FusedRegion.h"
+#include "compiler/Transforms/Fusions.h"
+#include "dialects/Moe/Moe.h"
+
+using namespace mlir;
+
+namespace k31 {
+namespace {
+
+constexpr int64_t kGroup = 16; // rows of one matrix before the other's turn: the kernels' vector
+
+struct Pair {
+  Operation *product;
+  nn::MapOp map;
+  int64_t cols; // of one matrix
+  SmallVector<nn::WeightOp> weights;
+};
+
+// A stack of two equal parts whose products could be paired.
+bool splitsInTwo(nn::StackOp stack, int64_t cols) {
+  return stack && stack.getParts().size() == 2 && stack.getRows()[0] == cols && stack.getRows()[1] == cols &&
+         stack.getInterleave() == 0;
+}
+
+std::optional<Pair> matchPair(Operation *op, SymbolTable &symbols) {
+  Value result;
+  SmallVector<Value> weights;
+  if (auto linear = dyn_cast<nn::LinearOp>(op); linear && linear.getEpilogue().empty() && linear->getNumResults() == 1) {
+    result = linear.getResults()[0];
+    weights = {linear.getW()};
+  } else if (auto grouped = dyn_cast<moe::GroupedLinearOp>(op); grouped && grouped.getEpilogue().empty()) {
+    result = grouped.getResult();
+    weights = {grouped.getW()};
+    if (grouped.getScale())
+      weights.push_back(grouped.getScale());
+  } else {
+    return std::nullopt;
+  }
+  Pair pair{op, nullptr, cast<RankedTensorType>(result.getType()).getDimSize(1) / 2, {}};
+  if (pair.cols % kGroup != 0)
+    return std::nullopt;
+  for (Value weight : weights) {
+    auto member = weight.getDefiningOp<nn::WeightOp>();
+    if (!member || !splitsInTwo(symbols.lookup<nn::StackOp>(member.getStack()), pair.cols))
+      return std::nullopt;
+    pair.weights.push_back(member);
+  }
+  for (Operation *user : result.getUsers()) {
+    auto half = dyn_cast<nn::ColumnsOp>(user);
+    if (!half || half.getEnd() - half.getBegin() != static_cast<uint64_t>(pair.cols) || half.getBegin() % pair.cols != 0)
+      return std::nullopt;
+    for (Operation *reader : half->getUsers()) {
+      auto map = dyn_cast<nn::MapOp>(reader);
+      if (!map || (pair.map && map != pair.map))
+        return std::nullopt;
+      pair.map = map;
+    }
+  }
+  if (!pair.map)
+    return std::nullopt;
+  auto isHalf = [&](Value input) {
+    auto half = input.getDefiningOp<nn::ColumnsOp>();
+    return half && half.getSource() == result;
+  };
+  if (auto linear = dyn_cast<nn::LinearOp>(op))
+    return linear.getLive() == pair.map.getLive() ? std::optional(pair) : std::nullopt;
+  bool plain = llvm::all_of(pair.map.getInputs(), isHalf) && pair.map->getNumResults() == 1; // no extra operands there
+  return plain ? std::optional(pair) : std::nullopt;
+}
+
+void apply(const Pair &pair) {
+  nn::MapOp map = pair.map;
+  Location loc = pair.product->getLoc();
+  Value product = pair.product->getResult(0);
+  FusedRegion fused(loc);
+  Value sums[2] = {fused.addSum(), fused.addSum()};
+  SmallVector<Value> arguments;
+  for (Value input : map.getInputs()) {
+    auto half = input.getDefiningOp<nn::ColumnsOp>();
+    bool own = half && half.getSource() == product;
+    arguments.push_back(own ? sums[half.getBegin() != 0] : fused.argument(input));
+  }
+  fused.yield(fused.copy(map.getBody(), arguments));
+
+  OpBuilder b(map);
+  auto unit = b.getUnitAttr();
+  Operation *created;
+  if (auto linear = dyn_cast<nn::LinearOp>(pair.product)) {
+    auto op = nn::LinearOp::create(b, loc, map.getResultTypes(), linear.getX(), linear.getW(), linear.getLive(), fused.operands(),
+                                   unit, map.getFusedAttr());
+    op.getEpilogue().takeBody(fused.get());
+    created = op;
+  } else {
+    auto grouped = cast<moe::GroupedLinearOp>(pair.product);
+    auto op = moe::GroupedLinearOp::create(b, loc, map.getResultTypes()[0], grouped.getX(), grouped.getW(), grouped.getScale(),
+                                           grouped.getOffsets(), unit, map.getFusedAttr());
+    op.getEpilogue().takeBody(fused.get());
+    created = op;
+  }
+  map.replaceAllUsesWith(created->getResults());
+  map.erase();
+  for (Operation *half : llvm::make_early_inc_range(product.getUsers()))
+    half->erase();
+  pair.product->erase();
+}
+
+} // namespace
+
+void pairProducts(ModuleOp module) {
+  SymbolTable symbols(module);
+  SmallVector<Pair> pairs;
+  module.walk([&](Operation *op) {
+    if (std::optional<Pair> pair = matchPair(op, symbols))
+      pairs.push_back(*pair);
+  });
+  // A stack stays as it is when anything but a paired product reads it; then its products are not paired either, and so on.
+  llvm::DenseSet<StringRef> kept;
+  for (bool changed = true; changed;) {
+    changed = false;
+    llvm::DenseSet<std::pair<Operation *, Operation *>> reads; // (weight, product)
+    for (const Pair &pair : pairs)
+      for (nn::WeightOp weight : pair.weights)
+        reads.insert({weight, pair.product});
+    module.walk([&](nn::WeightOp weight) {
+      for (Operation *user : weight->getUsers())
+        if (!reads.contains({weight, user}))
+          changed |= kept.insert(weight.getStack()).second;
+    });
+    llvm::erase_if(pairs, [&](const Pair &pair) {
+      bool drop = llvm::any_of(pair.weights, [&](nn::WeightOp weight) { return kept.contains(weight.getStack()); });
+      changed |= drop;
+      return drop;
+    });
+  }
+  for (const Pair &pair : pairs)
+    for (nn::WeightOp weight : pair.weights)
+      symbols.lookup<nn::StackOp>(weight.getStack()).setInterleave(kGroup);
+  for (const Pair &pair : pairs)
+    apply(pair);
+}
+
+} // namespace k31

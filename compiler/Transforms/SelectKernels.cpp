@@ -1,0 +1,45 @@
+// select-kernels: asks each op for its kernel and writes the answer down as k31.kernel.
+#include "codegen/KernelModels.h"
+#include "codegen/Target.h"
+#include "compiler/Passes.h"
+#include "dialects/Interfaces/KernelOp.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace k31 {
+#define GEN_PASS_DEF_SELECTKERNELS
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
+  using SelectKernelsBase::SelectKernelsBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override { registerKernelModels(registry); }
+
+  void runOnOperation() override {
+    llvm::Expected<const Target *> known = Target::find(target);
+    if (!known) {
+      getOperation()->emitError() << llvm::toString(known.takeError());
+      return signalPassFailure();
+    }
+    Builder b(&getContext());
+    // All ops are asked, so that one run shows every op without a kernel.
+    getOperation()->walk([&](KernelOp op) {
+      llvm::FailureOr<KernelSpec> spec = op.selectKernel(**known);
+      if (failed(spec))
+        return signalPassFailure();
+      NamedAttrList fields;
+      fields.set("name", b.getStringAttr(spec->name));
+      fields.set("config", spec->config);
+      fields.set("tasks", b.getI64IntegerAttr(spec->tasks));
+      fields.set("workspace", b.getI64IntegerAttr(static_cast<int64_t>(spec->workspace)));
+      fields.set("reason", b.getStringAttr(spec->reason));
+      op->setAttr("k31.kernel", fields.getDictionary(&getContext()));
+    });
+  }
+};
+
+} // namespace
+} // namespace k31
