@@ -147,8 +147,10 @@ LogicalResult AttendOp::verify() {
     return failure();
   int64_t heads = getHeads(), begin = getSharedBegin();
   auto l = perHead(*this, "q_latent", latent->getDimSize(1), heads);
+  if (failed(l))
+    return failure();
   auto s = perHead(*this, "q_shared", shared->getDimSize(1), heads);
-  if (failed(l) || failed(s) || failed(isReal(*this, "q_latent", *latent)) || failed(isReal(*this, "q_shared", *shared)) ||
+  if (failed(s) || failed(isReal(*this, "q_latent", *latent)) || failed(isReal(*this, "q_shared", *shared)) ||
       failed(isKind(*this, "cache", getCache(), {CacheKind::latent})))
     return failure();
   int64_t width = getCache().getType().getShape()[1], count = width - *l;

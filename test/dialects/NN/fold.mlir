@@ -29,3 +29,18 @@ func.func @shared(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x16xf32>) 
   %1 = nn.columns %0[4:20] : tensor<8x32xf32>
   return %0, %1 : tensor<8x32xf32>, tensor<8x16xf32>
 }
+
+// Constants stay inside the fused region that uses them.
+// CHECK-LABEL: func.func @constants
+// CHECK-NEXT: nn.map
+// CHECK: arith.constant 2.000000e+00 : f32
+func.func @constants(%x: tensor<8x64xf32>, %live: tensor<1xi32>) -> tensor<8x64xf32> {
+  %0 = nn.map ["twice"] live %live(%x) {
+  ^bb0(%a: f32):
+    %one = arith.constant 1.0 : f32
+    %two = arith.addf %one, %one : f32
+    %b = arith.mulf %a, %two : f32
+    nn.yield %b : f32
+  } : (tensor<1xi32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %0 : tensor<8x64xf32>
+}
