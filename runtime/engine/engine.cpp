@@ -182,6 +182,20 @@ uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, ui
   return 1;
 }
 
+// Takes the blocks that the scheduled segments need, and runs them.
+Result<void> Engine::run_batch() {
+  batch.clear(work.entry);
+  bool want_logits = false;
+  for (const ScheduledSegment &segment : work.segments) {
+    Sequence &s = *running[segment.index];
+    K31_TRY(block_pool.grow(s.table, s.done + segment.length));
+    batch.add(std::span(s.tokens).subspan(s.done, segment.length), s.done, s.slot, s.table, segment.logits, s.request.sampling,
+              s.drawn);
+    want_logits |= bool(s.request.on_logits);
+  }
+  return batch.run(executor, want_logits);
+}
+
 Result<StepReport> Engine::step() {
   admit();
   while (!running.empty() && !schedule())
@@ -189,17 +203,7 @@ Result<StepReport> Engine::step() {
   if (running.empty())
     return StepReport{};
   ++steps;
-  batch.clear(work.entry);
-  bool want_logits = false;
-  for (const ScheduledSegment &segment : work.segments) {
-    Sequence &s = *running[segment.index];
-    if (auto grown = block_pool.grow(s.table, s.done + segment.length); !grown)
-      return context("the scheduler promised blocks", grown.error());
-    batch.add(std::span(s.tokens).subspan(s.done, segment.length), s.done, s.slot, s.table, segment.logits, s.request.sampling,
-              s.drawn);
-    want_logits |= bool(s.request.on_logits);
-  }
-  if (auto ran = batch.run(executor, want_logits); !ran) {
+  if (auto ran = run_batch(); !ran) {
     for (const ScheduledSegment &segment : work.segments)
       end(*running[segment.index], Finish::failed, ran.error());
     collect();

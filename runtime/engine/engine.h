@@ -57,6 +57,7 @@ private:
 
   void admit();
   bool schedule();
+  Result<void> run_batch();
   void preempt();
   void release(Sequence &sequence);
   void end(Sequence &sequence, Finish finish, std::optional<Error> error = {});

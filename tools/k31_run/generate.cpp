@@ -13,18 +13,20 @@ namespace {
 struct Options {
   ModelOptions model;
   std::vector<std::string> prompts;
+  std::vector<int32_t> tokens; // instead of prompts
   uint32_t max_tokens = 128;
   engine::Sampling sampling;
   bool chat = false;
   std::string system;
   text::ChatOptions chat_options;
+  bool ignore_eos = false;
   bool json = false;
 };
 
 struct Sequence {
   engine::SequenceId id = 0;
   std::vector<int32_t> prompt;
-  Transcript transcript;
+  std::optional<Transcript> transcript; // none without a tokenizer
   engine::Output output;
 };
 
@@ -47,24 +49,46 @@ const char *name_of(engine::Finish finish) {
   return "";
 }
 
-Result<std::vector<int32_t>> prompt_ids(const Options &options, const text::Tokenizer &tokenizer, const std::string &prompt) {
-  if (!options.chat)
-    return tokenizer.encode(prompt);
-  std::vector<text::Message> messages;
-  if (!options.system.empty())
-    messages.push_back({text::Role::system, options.system, {}});
-  messages.push_back({text::Role::user, prompt, {}});
-  return text::encode_chat(tokenizer, messages, options.chat_options);
+// The ids of every prompt.
+Result<std::vector<std::vector<int32_t>>> prompt_ids(const Options &options, const text::Tokenizer *tokenizer) {
+  if (!options.tokens.empty())
+    return std::vector<std::vector<int32_t>>{options.tokens};
+  std::vector<std::vector<int32_t>> all;
+  for (const std::string &prompt : options.prompts) {
+    std::vector<text::Message> messages;
+    if (!options.system.empty())
+      messages.push_back({text::Role::system, options.system, {}});
+    messages.push_back({text::Role::user, prompt, {}});
+    K31_ASSIGN(std::vector<int32_t> ids,
+               options.chat ? text::encode_chat(*tokenizer, messages, options.chat_options) : tokenizer->encode(prompt));
+    all.push_back(std::move(ids));
+  }
+  return all;
+}
+
+// The checkpoint's tokenizer. Ids can be run without one.
+Result<std::optional<text::Tokenizer>> optional_tokenizer(const Options &options, const engine::ModelFacts &facts) {
+  auto tokenizer = open_tokenizer(options.model, facts);
+  if (tokenizer)
+    return std::move(*tokenizer);
+  if (!options.tokens.empty() && tokenizer.error().code == Code::not_found)
+    return std::nullopt;
+  return tl::unexpected(tokenizer.error());
 }
 
 void print_json(const Options &options, const Model &model, const std::vector<Sequence> &sequences, const Timing &timing) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < sequences.size(); ++i) {
     const Sequence &s = sequences[i];
-    nlohmann::ordered_json one = {{"prompt", options.prompts[i]}, {"prompt_tokens", s.prompt}, {"tokens", s.output.tokens}};
-    if (options.chat)
-      one["thinking"] = s.transcript.thinking();
-    one[options.chat ? "response" : "text"] = s.transcript.response();
+    nlohmann::ordered_json one;
+    if (!options.prompts.empty())
+      one["prompt"] = options.prompts[i];
+    one["prompt_tokens"] = s.prompt;
+    one["tokens"] = s.output.tokens;
+    if (s.transcript && options.chat)
+      one["thinking"] = s.transcript->thinking();
+    if (s.transcript)
+      one[options.chat ? "response" : "text"] = s.transcript->response();
     one["finish"] = name_of(s.output.finish);
     if (s.output.error)
       one["error"] = s.output.error->message;
@@ -76,35 +100,37 @@ void print_json(const Options &options, const Model &model, const std::vector<Se
                                       {"first_token_seconds", timing.first_seconds},
                                       {"seconds", timing.seconds},
                                       {"tokens_per_second", timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0}};
-  std::printf("%s\n", all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 Result<void> generate(const Options &options) {
   K31_ASSIGN(Model model, load_model(options.model));
-  K31_ASSIGN(const text::Tokenizer tokenizer, open_tokenizer(options.model, model.facts()));
+  K31_ASSIGN(const std::optional<text::Tokenizer> tokenizer, optional_tokenizer(options, model.facts()));
+  K31_ASSIGN(const std::vector<std::vector<int32_t>> prompts, prompt_ids(options, tokenizer ? &*tokenizer : nullptr));
   engine::Engine engine(*model.executor);
   std::optional<Printer> printer; // none with --json
 
   const std::string element = !options.chat ? "" : options.chat_options.thinking ? "think" : "response";
   std::vector<Sequence> sequences;
-  sequences.reserve(options.prompts.size()); // the callbacks keep pointers
+  sequences.reserve(prompts.size()); // the callbacks keep pointers
   Timing timing;
   Clock clock;
-  for (size_t i = 0; i < options.prompts.size(); ++i) {
-    K31_ASSIGN(std::vector<int32_t> prompt, prompt_ids(options, tokenizer, options.prompts[i]));
-    timing.prompt_tokens += prompt.size();
-    Sequence &sequence = sequences.emplace_back(Sequence{0, std::move(prompt), Transcript(tokenizer, element), {}});
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    timing.prompt_tokens += prompts[i].size();
+    Sequence &sequence = sequences.emplace_back(Sequence{0, prompts[i], {}, {}});
+    if (tokenizer)
+      sequence.transcript.emplace(*tokenizer, element);
     const auto show = [&, i, transcript = &sequence.transcript](int32_t id) {
       if (!timing.drawn++)
         timing.first_seconds = clock.seconds();
-      const std::string text = transcript->push(id);
+      const std::string text = *transcript ? (*transcript)->push(id) : std::to_string(id) + " ";
       if (printer)
         printer->add(i, text);
     };
     auto id = engine.add({.tokens = sequence.prompt,
                           .max_tokens = options.max_tokens,
                           .sampling = options.sampling,
-                          .stop = model.facts().eos,
+                          .stop = options.ignore_eos ? std::vector<int32_t>() : model.facts().eos,
                           .on_token = show});
     if (!id)
       return context("prompt " + std::to_string(i + 1), id.error());
@@ -112,7 +138,7 @@ Result<void> generate(const Options &options) {
   }
   K31_TRY(bind_model(model, options.model));
   if (!options.json)
-    printer.emplace(options.prompts.size(), options.prompts.size() > 1);
+    printer.emplace(prompts.size(), prompts.size() > 1);
   clock = {};
   std::optional<Error> error;
   for (size_t left = sequences.size(); left;) {
@@ -124,7 +150,7 @@ Result<void> generate(const Options &options) {
         continue;
       --left;
       sequences[i].output = std::move(*output);
-      const std::string text = sequences[i].transcript.finish();
+      const std::string text = sequences[i].transcript ? sequences[i].transcript->finish() : "";
       if (printer) {
         printer->add(i, text);
         printer->finish(i);
@@ -154,12 +180,16 @@ Command add_generate(CLI::App &parent) {
   auto options = std::make_shared<Options>();
   CLI::App *app = parent.add_subcommand("generate", "Continue prompts and print the text as it is made");
   options->model.add_to(*app);
-  app->add_option("--prompt", options->prompts, "Text to continue; repeat it to run several at once")
-      ->required()
-      ->type_name("TEXT")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->expected(1)
-      ->allow_extra_args(false);
+  CLI::App *source = app->add_option_group("prompt", "What to continue, one of:");
+  CLI::Option *prompt = source->add_option("--prompt", options->prompts, "Text; repeat it to run several at once")
+                            ->type_name("TEXT")
+                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                            ->expected(1)
+                            ->allow_extra_args(false);
+  source->add_option("--tokens", options->tokens, "Token ids, separated by commas; the checkpoint then needs no tokenizer")
+      ->delimiter(',')
+      ->type_name("ID,ID,...");
+  source->require_option(1);
   app->add_option("--max-tokens", options->max_tokens, "Most tokens to draw for a prompt")
       ->check(CLI::Range(1u, 1u << 30))
       ->type_name("N")
@@ -175,7 +205,8 @@ Command add_generate(CLI::App &parent) {
       ->capture_default_str();
   app->add_option("--seed", options->sampling.seed, "The same seed gives the same text")->type_name("S")->capture_default_str();
   CLI::Option *chat =
-      app->add_flag("--chat", options->chat, "The prompt is a user's message; thinking and response are shown apart");
+      app->add_flag("--chat", options->chat, "The prompt is a user's message; thinking and response are shown apart")
+          ->needs(prompt);
   app->add_option("--system", options->system, "System message of the chat")->needs(chat)->type_name("TEXT");
   app->add_flag_callback(
          "--no-thinking", [options] { options->chat_options.thinking = false; }, "Chat without thinking")
@@ -184,6 +215,7 @@ Command add_generate(CLI::App &parent) {
       ->needs(chat)
       ->check(CLI::IsMember({"low", "high", "max"}))
       ->type_name("LEVEL");
+  app->add_flag("--ignore-eos", options->ignore_eos, "Go on after an id that ends the text");
   app->add_flag("--json", options->json, "Print one JSON document with ids, text and times at the end instead");
   app->footer(
       "Example:\n  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"In the beginning\" --max-tokens 40");
