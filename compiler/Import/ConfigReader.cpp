@@ -123,8 +123,8 @@ void ConfigReader::expect(StringRef key, const Json &wanted, bool required) {
     unsupported(key, shown(wanted));
 }
 
-const Json *ConfigReader::child(StringRef key) {
-  const Json *value = find(key);
+const Json *ConfigReader::child(StringRef key, bool required) {
+  const Json *value = get(key, !required, "an object");
   if (value && !value->is_object()) {
     unsupported(key, "an object");
     return nullptr;

@@ -32,7 +32,7 @@ public:
   std::vector<int64_t> integers(llvm::StringRef key, int64_t low, int64_t high); // a list, or one number
   // One value is supported; a missing key or null means the same when `required` is false.
   void expect(llvm::StringRef key, const nlohmann::json &value, bool required = false);
-  const nlohmann::json *child(llvm::StringRef key); // an object, or null when absent
+  const nlohmann::json *child(llvm::StringRef key, bool required = false); // an object, or null when absent
   const nlohmann::json *array(llvm::StringRef key);
 
   void unsupported(llvm::StringRef key, const llvm::Twine &supported);

@@ -58,16 +58,19 @@ private:
   // The name of an expert's first matrix decides: the lists of quantization_config contradict the released files.
   std::vector<bool> findPacked(StringRef prefix) {
     std::vector<bool> packed(config.layers);
+    bool checked = false; // one line, not one a layer
     for (int64_t l = 0; l < config.layers; ++l) {
       std::string name = (prefix + "model.layers." + Twine(l) + ".block_sparse_moe.experts.0.w1.weight_packed").str();
       if (config.isDense(l) || !places.contains(llvm::CachedHashStringRef(name)))
         continue;
       packed[l] = true;
+      if (std::exchange(checked, true))
+        continue;
       if (!config.moe.mayBeQuantized)
         reporter.error(name, name + " is packed, but config.json has no quantization_config that says how");
       for (int64_t columns : {config.moe.width, config.moe.latent ? config.moe.latent : config.hidden})
         if (columns % 32)
-          reporter.error(name, name + " is packed, but the experts' matrices have " + Twine(columns) +
+          reporter.error(name, name + " is packed, but an expert's matrix has " + Twine(columns) +
                                    " columns, expected a multiple of 32");
     }
     return packed;

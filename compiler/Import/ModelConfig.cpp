@@ -108,10 +108,11 @@ private:
       config.family = Family::kimi_k3;
     if (config.family == Family::kimi_k3 && text.has("dsa_config"))
       config.family = Family::kimi_k31;
-    if (nested) {
-      (void)text.has("architectures");
+    (void)text.has("architectures"); // read above, or the text level's own, which says less
+    if (nested)
       text.text("model_type", {"kimi_linear"}, "kimi_linear");
-    }
+    else
+      (void)text.has("model_type");
   }
 
   void readSizes() {
@@ -133,9 +134,10 @@ private:
   }
 
   void readLinearAttention() {
-    const Json *object = text.child("linear_attn_config");
+    config.full.assign(config.layers, false);
+    const Json *object = text.child("linear_attn_config", /*required=*/true);
     if (!object)
-      return text.fault("linear_attn_config", "is missing, expected an object");
+      return;
     ConfigReader reader(*object, (nested ? "text_config." : "") + std::string("linear_attn_config."), reporter);
     config.kda.heads = reader.integer("num_heads", 1, kMaxHeads);
     config.kda.headDim = reader.integer("head_dim", 1, kMaxHeadDim);
@@ -183,12 +185,9 @@ private:
   }
 
   void readDSA() {
-    const Json *object = text.child("dsa_config");
-    if (!object) {
-      if (config.family == Family::kimi_k31)
-        text.fault("dsa_config", "is missing, expected an object: this architecture has an indexer");
+    const Json *object = text.child("dsa_config", /*required=*/config.family == Family::kimi_k31);
+    if (!object)
       return;
-    }
     ConfigReader reader(*object, (nested ? "text_config." : "") + std::string("dsa_config."), reporter);
     ModelConfig::DSA dsa;
     dsa.heads = eitherOf(reader, "num_heads", "index_n_heads", kMaxHeads);
