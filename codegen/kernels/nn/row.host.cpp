@@ -15,6 +15,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 
 namespace {
 
+static_assert(kMaxSums >= kMaxOperands, "one array holds the outputs of any phase");
 constexpr int64_t kMapColumns = 256; // columns of one unit of work of a map
 
 template <int P> K31_INLINE void region(const float *in, float *out) {
@@ -55,31 +56,42 @@ template <class F> K31_INLINE void for_columns(int64_t begin, int64_t end, F f) 
     f(col, (int)(end - col));
 }
 
-// Adds the reductions of phase P over [begin, end) to `in` behind the `known` sums of earlier phases; returns how many are known
-// now.
-template <int P> K31_INLINE int reduce(const Args *args, int64_t row, int64_t begin, int64_t end, float *in, int known) {
+// Reductions of the phases before P.
+template <int P> K31_INLINE int known_sums() {
+  int known = 0;
+  K31_UNROLL for (int p = 0; p < P; ++p) known += k31_config.sums[p];
+  return known;
+}
+
+// Calls f(column, lanes, outputs of region P) over [begin, end). `sums` holds the sums of earlier phases.
+template <int P, class F>
+K31_INLINE void run_region(const Args *args, int64_t row, int64_t begin, int64_t end, const float *sums, F f) {
+  for_columns(begin, end, [&](int64_t col, int n) __attribute__((always_inline)) {
+    float in[(kMaxOperands + kMaxSums) * kLanes], out[kMaxSums * kLanes];
+    load_elements(args, row, col, n, in);
+    K31_UNROLL for (int s = 0; s < known_sums<P>(); ++s) {
+      f32x16 v = splat(sums[s]);
+      memcpy(in + (k31_config.inputs + s) * kLanes, &v, sizeof v);
+    }
+    region<P>(in, out);
+    f(col, n, out);
+  });
+}
+
+// One function a phase, not forced inline: a specialised kernel inlines those it calls, and a native build stays small.
+template <int P> void reduce(const Args *args, int64_t row, int64_t begin, int64_t end, float *sums) {
   const Config &c = k31_config;
   f32x16 acc[kMaxSums];
   K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] = splat(0);
-  for_columns(begin, end, [&](int64_t col, int n) __attribute__((always_inline)) {
-    float out[kMaxSums * kLanes];
-    load_elements(args, row, col, n, in);
-    region<P>(in, out);
+  run_region<P>(args, row, begin, end, sums, [&](int64_t col, int n, const float *out) __attribute__((always_inline)) {
     K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] += first_lanes(load_vector<f32x16>(out + s * kLanes), n);
   });
-  K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) {
-    f32x16 v = splat(sum(acc[s]));
-    memcpy(in + (c.inputs + known + s) * kLanes, &v, sizeof v);
-  }
-  return known + c.sums[P];
+  K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) sums[known_sums<P>() + s] = sum(acc[s]);
 }
 
-template <int P> K31_INLINE void results(const Args *args, int64_t row, int64_t begin, int64_t end, float *in) {
+template <int P> void results(const Args *args, int64_t row, int64_t begin, int64_t end, const float *sums) {
   const Config &c = k31_config;
-  for_columns(begin, end, [&](int64_t col, int n) __attribute__((always_inline)) {
-    float out[kMaxOperands * kLanes];
-    load_elements(args, row, col, n, in);
-    region<P>(in, out);
+  run_region<P>(args, row, begin, end, sums, [&](int64_t col, int n, const float *out) __attribute__((always_inline)) {
     K31_UNROLL for (int i = 0; i < c.outputs; ++i) store_part(args->tail[c.inputs + i], (DType)c.out_type[i],
                                                               row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
   });
@@ -87,27 +99,26 @@ template <int P> K31_INLINE void results(const Args *args, int64_t row, int64_t 
 
 K31_INLINE void group(const Args *args, int64_t row, int64_t begin, int64_t end) {
   const Config &c = k31_config;
-  float in[(kMaxOperands + kMaxSums) * kLanes];
-  int known = 0;
+  float sums[kMaxSums];
   if (c.phases > 0)
-    known = reduce<0>(args, row, begin, end, in, known);
+    reduce<0>(args, row, begin, end, sums);
   if (c.phases > 1)
-    known = reduce<1>(args, row, begin, end, in, known);
+    reduce<1>(args, row, begin, end, sums);
   if (c.phases > 2)
-    known = reduce<2>(args, row, begin, end, in, known);
+    reduce<2>(args, row, begin, end, sums);
   if (c.phases > 3)
-    known = reduce<3>(args, row, begin, end, in, known);
+    reduce<3>(args, row, begin, end, sums);
   switch (c.phases) {
   case 0:
-    return results<0>(args, row, begin, end, in);
+    return results<0>(args, row, begin, end, sums);
   case 1:
-    return results<1>(args, row, begin, end, in);
+    return results<1>(args, row, begin, end, sums);
   case 2:
-    return results<2>(args, row, begin, end, in);
+    return results<2>(args, row, begin, end, sums);
   case 3:
-    return results<3>(args, row, begin, end, in);
+    return results<3>(args, row, begin, end, sums);
   default:
-    return results<4>(args, row, begin, end, in);
+    return results<4>(args, row, begin, end, sums);
   }
 }
 
