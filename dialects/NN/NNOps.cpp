@@ -23,9 +23,11 @@ LogicalResult ColumnsOp::inferReturnTypes(MLIRContext *, std::optional<Location>
                                           SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getSource().getType());
   int64_t begin = adaptor.getBegin(), end = adaptor.getEnd();
-  if (type.getRank() != 2 || begin < 0 || begin >= end || end > type.getDimSize(1))
+  SmallVector<int64_t> shape(type.getShape());
+  if (shape.empty() || shape.size() > 2 || begin < 0 || begin >= end || end > shape.back())
     return emitOptionalError(location, "columns [", begin, ", ", end, ") do not lie in ", type);
-  types.push_back(type.clone({type.getDimSize(0), end - begin}));
+  shape.back() = end - begin;
+  types.push_back(type.clone(shape));
   return success();
 }
 

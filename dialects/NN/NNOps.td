@@ -63,7 +63,7 @@ def NN_WeightOp : NN_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
 //===-- views ---------------------------------------------------------------------------------------------------------===//
 
 def NN_ColumnsOp : NN_Op<"columns", [Pure, InferTypeOpAdaptor]> {
-  let summary = "columns [begin, end) of [T, C], a view: it costs nothing";
+  let summary = "columns [begin, end) of [T, C], or elements of [C], a view: it costs nothing";
   let arguments = (ins Tensor:$source, I64Attr:$begin, I64Attr:$end);
   let results = (outs Tensor:$result);
   let assemblyFormat = "$source `[` $begin `:` $end `]` attr-dict `:` type($source)";

@@ -32,7 +32,10 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
       moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), z, route.getIds(), o.live, uint64_t(0), op.getExperts());
   const std::string name = "block_sparse_moe.experts.";
   Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets());
+  // The map covers the grouped rows, of which the last offset says how many there are.
+  Value tokens = std::exchange(o.live, o.columns(groups.getOffsets(), op.getExperts(), op.getExperts() + 1));
   Value hidden = gatedActivation(o, name + "w13", both, op.getActivation());
+  o.live = tokens;
   Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets());
   Value sum = moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(z, OpsBuilder::columnsOf(out), o.activation),
                                      out, route.getWeights(), groups.getSlot(), o.live);

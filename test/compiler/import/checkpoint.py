@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a very small checkpoint (config.json and safetensors files full of holes) for import tests, whole or with one fault.
 
-    checkpoint.py OUT [--family k31|k3|kimi-linear] [--shards N] [--vision] [--bf16-experts]
+    checkpoint.py OUT [--family k31|k3|kimi-linear] [--shards N] [--vision] [--bf16-experts] [--flat]
                   [--set KEY=JSON] [--unset KEY] [--drop NAME] [--add NAME] [--rename OLD=NEW] [--shape NAME=[..]] [--dtype NAME=D]
 
 KEY is a path in config.json ("text_config.hidden_size"). A NAME that ends in * stands for all names that begin so.
@@ -149,6 +149,7 @@ def main():
     ap.add_argument("--shards", type=int, default=1)
     ap.add_argument("--vision", action="store_true")
     ap.add_argument("--bf16-experts", action="store_true")
+    ap.add_argument("--flat", action="store_true")  # the text level alone
     for option in ("set", "unset", "drop", "add", "rename", "shape", "dtype"):
         ap.add_argument("--" + option, action="append", default=[])
     a = ap.parse_args()
@@ -163,6 +164,9 @@ def main():
             level[key] = json.loads(value)
         else:
             del level[key]
+    if a.flat:
+        c = c["text_config"]
+        table = {n.removeprefix("language_model."): t for n, t in table.items()}
     if a.vision:
         table["vision_tower.encoder.final_layernorm.weight"] = table["mm_projector.post_norm.weight"] = ["BF16", [HIDDEN]]
     for name in a.drop:
