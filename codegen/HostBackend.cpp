@@ -79,7 +79,7 @@ public:
     });
   }
 
-  // One job a symbol and level, in the order of symbols.
+  // One job a symbol and level, in the order of symbols; see HostLevel::marker for levels that a kernel does not use.
   void plan() {
     std::map<std::string, size_t> bySymbol;
     for (auto [i, kernel] : llvm::enumerate(kernels)) {
@@ -88,7 +88,8 @@ public:
     }
     for (const HostLevel &level : target.hostLevels())
       for (const auto &[symbol, i] : bySymbol)
-        jobs.push_back({&kernels[i], &regions[i], &level, {}});
+        if (uses(kernels[i], level))
+          jobs.push_back({&kernels[i], &regions[i], &level, {}});
   }
 
   LogicalResult compile(HostCompileStats &stats) {
@@ -107,24 +108,35 @@ public:
 
   FailureOr<std::vector<HostImage>> link() {
     std::vector<HostImage> images;
-    for (const HostLevel &level : target.hostLevels()) {
-      std::vector<std::pair<std::string, std::string>> objects;
+    std::map<std::string, const std::string *> objectOf; // of the level below, until the level has its own
+    for (const HostLevel &level : llvm::reverse(target.hostLevels())) {
+      bool own = false;
       for (const Job &job : jobs)
         if (job.level == &level)
-          objects.emplace_back(job.kernel->symbol, job.object);
+          objectOf[job.kernel->symbol] = &job.object, own = true;
+      if (!own)
+        continue;
       Expected<std::string> memory = compileMemoryObject(level);
       if (!memory)
         return emitError(kernels.front().loc) << toString(memory.takeError());
+      std::vector<std::pair<std::string, std::string>> objects;
+      for (const auto &[symbol, object] : objectOf)
+        objects.emplace_back(symbol, *object);
       objects.emplace_back("memory", std::move(*memory));
       Expected<std::string> code = linkHostImage(objects);
       if (!code)
         return emitError(kernels.front().loc) << toString(code.takeError());
       images.push_back({&level, std::move(*code)});
     }
+    std::reverse(images.begin(), images.end());
     return images;
   }
 
 private:
+  static bool uses(const HostKernel &kernel, const HostLevel &level) {
+    return level.marker.empty() || hostBitcode(kernel.name).contains(level.marker);
+  }
+
   LogicalResult compile(Job &job, std::atomic<int> &made) {
     std::string key = job.kernel->symbol + "-" + job.level->name.str();
     if (std::optional<std::string> known = cache.load(key)) {

@@ -150,6 +150,7 @@ Expected<std::string> compileHostObject(const HostKernel &kernel, StringRef regi
   // Regions of phases that this Config does not have are called in dead code only.
   defineConstant(m, "k31_config", kernel.config);
   defineConstant(m, "k31_vector_bytes", {level.vectorBytes});
+  defineConstant(m, "k31_bf16_dot", {level.marker == "k31_bf16_dot"});
   entry->setName(kernel.symbol);
   entry->setLinkage(GlobalValue::ExternalLinkage);
   entry->setVisibility(GlobalValue::DefaultVisibility);

@@ -14,9 +14,9 @@ static constexpr StringLiteral kV4Bf16[] = {"avx2",     "avx512bf16", "avx512bw"
                                             "fma",      "lzcnt",      "movbe",    "popcnt"};
 
 static constexpr HostLevel kHostLevels[] = {
-    {"x86-64-v4-bf16", "x86-64-v4", "+avx512bf16", kV4Bf16, 64},
-    {"x86-64-v4", "x86-64-v4", "", kV4, 64},
-    {"x86-64-v3", "x86-64-v3", "", kV3, 32},
+    {"x86-64-v4-bf16", "x86-64-v4", "+avx512bf16", kV4Bf16, 64, "k31_bf16_dot"},
+    {"x86-64-v4", "x86-64-v4", "", kV4, 64, ""},
+    {"x86-64-v3", "x86-64-v3", "", kV3, 32, ""},
 };
 
 static Error refuse(const std::string &message) { return createStringError(inconvertibleErrorCode(), message); }

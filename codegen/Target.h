@@ -14,6 +14,10 @@ struct HostLevel {
   llvm::StringLiteral features; // LLVM's feature string on top of the cpu
   llvm::ArrayRef<llvm::StringLiteral> required;
   int vectorBytes; // registers that the kernels may count on
+  // A level that only some kernels gain from: the 32-bit variable that those declare and that is 1 here, 0 elsewhere. Other
+  // kernels take the next level's object, and an image that would equal the next one is not made. Empty: every kernel has its own
+  // object.
+  llvm::StringLiteral marker;
 };
 
 class Target {

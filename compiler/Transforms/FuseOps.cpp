@@ -4,6 +4,7 @@
 #include "dialects/Attn/Attn.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/NN/NN.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace k31 {
 #define GEN_PASS_DEF_FUSEOPS
@@ -19,6 +20,9 @@ struct FuseOps : impl::FuseOpsBase<FuseOps> {
     pairProducts(module);
     fuseEpilogues(module);
     fuseRows(module);
+    // Views and counts that only the fused maps read.
+    mlir::IRRewriter rewriter(&getContext());
+    (void)mlir::runRegionDCE(rewriter, module->getRegions());
   }
 };
 

@@ -1,0 +1,22 @@
+#include "codegen/Target.h"
+#include "test/codegen/compile.h"
+#include <gtest/gtest.h>
+
+namespace k31::test {
+
+TEST(Target, LevelsMeanWhatTheCompilerMeansByThem) {
+  llvm::ArrayRef<HostLevel> levels = llvm::cantFail(Target::find("cpu"))->hostLevels();
+  ASSERT_EQ(levels.size(), 3u);
+  __builtin_cpu_init();
+  EXPECT_EQ(runsHere(levels[0]), __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"));
+  EXPECT_EQ(runsHere(levels[1]), static_cast<bool>(__builtin_cpu_supports("x86-64-v4")));
+  EXPECT_EQ(runsHere(levels[2]), static_cast<bool>(__builtin_cpu_supports("x86-64-v3")));
+}
+
+TEST(Target, RefusesWhatItCannotDo) {
+  EXPECT_EQ(llvm::toString(Target::find("sm_90a").takeError()),
+            "target sm_90a: no CUDA kernels in this build yet; use --target cpu");
+  EXPECT_EQ(llvm::toString(Target::find("tpu").takeError()), "target 'tpu' is unknown; targets are cpu and sm_90a");
+}
+
+} // namespace k31::test
