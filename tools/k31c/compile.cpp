@@ -1,0 +1,171 @@
+// k31c compile: a checkpoint to a plan file, with its memory table.
+#include "compiler/Export/PlanFile.h"
+#include "compiler/Import/ImportModel.h"
+#include "compiler/Pipeline.h"
+#include "dialects/AllDialects.h"
+#include "dialects/Plan/Plan.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/plan_trailer.h"
+#include "runtime/schema/plan_generated.h"
+#include "tools/k31c/commands.h"
+#include "llvm/Support/FileSystem.h"
+#include <chrono>
+#include <filesystem>
+
+namespace k31::tool {
+namespace {
+
+struct Options {
+  std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir, output = "model.k31";
+  int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
+  std::optional<double> mlaNormEps;
+};
+
+constexpr int64_t kBlockTokens = 256;
+
+// Errors of the compiler as one line: "self_attn.q_proj: what is wrong". The rest of the diagnostics are for people who debug it.
+class OneLine {
+public:
+  explicit OneLine(mlir::MLIRContext &context)
+      : handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
+            message = where(diagnostic.getLocation()) + diagnostic.str();
+          return mlir::success();
+        }) {}
+
+  std::string message;
+
+private:
+  static std::string where(mlir::Location loc) {
+    if (auto name = llvm::dyn_cast<mlir::NameLoc>(loc))
+      return name.getName().str() + ": ";
+    if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(loc))
+      return file.getFilename().str() + ": ";
+    return "";
+  }
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+// What the passes read; every entry but the target becomes an option of the plan's key.
+void setOptions(mlir::ModuleOp module, const Options &options) {
+  mlir::Builder b(module.getContext());
+  const int64_t blocks = (options.maxContext + kBlockTokens - 1) / kBlockTokens;
+  const int64_t cacheTokens = options.cacheTokens ? options.cacheTokens : blocks * kBlockTokens * options.maxBatch;
+  std::vector<mlir::NamedAttribute> entries;
+  auto number = [&](const char *name, int64_t value) { entries.emplace_back(b.getStringAttr(name), b.getI64IntegerAttr(value)); };
+  auto text = [&](const char *name, const std::string &value) {
+    entries.emplace_back(b.getStringAttr(name), b.getStringAttr(value));
+  };
+  number("max_context", options.maxContext), number("max_batch", options.maxBatch), number("cache_tokens", cacheTokens);
+  number("prefill_chunk", options.prefillChunk), number("logit_rows", options.logitRows);
+  text("activations", options.activations), text("target", options.target);
+  if (options.mlaNormEps)
+    text("mla_norm_eps", cat(*options.mlaNormEps));
+  module->setAttr("k31.options", b.getDictionaryAttr(entries));
+}
+
+int usage(const Options &o) {
+  if (o.target.empty())
+    return fail(2, "--target is missing: no target is ever guessed; give --target cpu");
+  if (o.target == "sm_90a")
+    return fail(1, "--target sm_90a: this build makes no CUDA kernels yet; give --target cpu");
+  if (o.target != "cpu")
+    return fail(2, "--target " + o.target + ": unknown; give --target cpu");
+  if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
+    return fail(2, "--memory-limit " + o.memoryLimit + ": expected h100, h200 or bytes such as 24G");
+  return 0;
+}
+
+int compile(const Options &o) {
+  if (int code = usage(o))
+    return code;
+  const auto begin = std::chrono::steady_clock::now();
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry);
+  OneLine diagnostics(context);
+  auto failed = [&](const std::string &otherwise) {
+    return fail(1, diagnostics.message.empty() ? otherwise : diagnostics.message);
+  };
+
+  ImportOptions import;
+  import.modelDir = o.model;
+  import.activations = o.activations;
+  import.mlaNormEps = o.mlaNormEps;
+  auto module = importModel(context, import);
+  if (mlir::failed(module))
+    return failed(o.model + " cannot be imported");
+  setOptions(module->get(), o);
+
+  mlir::PassManager manager(&context);
+  if (!o.dumpDir.empty()) {
+    if (std::error_code error = llvm::sys::fs::create_directories(o.dumpDir))
+      return fail(1, "--dump-ir " + o.dumpDir + ": " + error.message());
+    dumpAfterEachPass(manager, o.dumpDir);
+  }
+  if (!o.cacheDir.empty())
+    if (std::error_code error = llvm::sys::fs::create_directories(o.cacheDir))
+      return fail(1, "--cache-dir " + o.cacheDir + ": " + error.message());
+  buildPipeline(manager, {o.target, o.mesh, o.cacheDir});
+  if (mlir::failed(manager.run(module->get())))
+    return failed("the compiler failed without a reason; please report it");
+
+  mlir::FailureOr<std::string> flatbuffer = exportPlan(module->get());
+  if (mlir::failed(flatbuffer))
+    return failed("the plan cannot be exported");
+  const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
+  const MemoryTable table = memoryTable(plan);
+  std::fputs(text(table).c_str(), stdout);
+  if (!o.memoryLimit.empty())
+    if (const std::string why = overLimit(table, *parseMemoryLimit(o.memoryLimit)); !why.empty())
+      return fail(1, why);
+  if (auto written = write_plan(o.output, std::as_bytes(std::span(*flatbuffer))); !written)
+    return fail(1, written.error().message);
+
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf("%s: %u kernels, %u entries, %s, made in %.1f s\n", o.output.c_str(), plan.kernels()->size(),
+              plan.entries()->size(), readableBytes(flatbuffer->size() + kPlanTrailerBytes).c_str(), seconds);
+  return 0;
+}
+
+} // namespace
+
+Command addCompile(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  Options &o = *options;
+  CLI::App *command =
+      app.add_subcommand("compile", "Compile a checkpoint to a plan, which holds all machine code and no weights.");
+  command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");
+  const CLI::Range positive(int64_t(1), int64_t(1) << 30);
+  command->add_option("model", o.model, "Folder with config.json and the safetensors files")->required()->type_name("MODEL_DIR");
+  command->add_option("--target", o.target, "What the plan runs on: cpu. Never guessed")->type_name("cpu|sm_90a");
+  command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
+      ->type_name("AXES");
+  command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
+  command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
+  command
+      ->add_option("--cache-tokens", o.cacheTokens,
+                   "Positions that the caches hold for all sequences together; max-context x max-batch unless given")
+      ->check(positive);
+  command->add_option("--prefill-chunk", o.prefillChunk, "Rows of the largest prefill bucket")
+      ->check(positive)
+      ->capture_default_str();
+  command->add_option("--logit-rows", o.logitRows, "Rows of a prefill that can get logits")
+      ->check(positive)
+      ->capture_default_str();
+  command->add_option("--activations", o.activations, "Element type of activations and caches")
+      ->check(CLI::IsMember({"bf16", "fp32"}))
+      ->capture_default_str();
+  command->add_option("--memory-limit", o.memoryLimit,
+                      "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)");
+  command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
+  command->add_option("--dump-ir", o.dumpDir, "Write the IR after each pass to DIR/NN-pass.mlir")->type_name("DIR");
+  command->add_option("--cache-dir", o.cacheDir, "Keep compiled kernels here, by content, for the next compile")
+      ->type_name("DIR");
+  command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE");
+  return {command, [options] { return compile(*options); }};
+}
+
+} // namespace k31::tool

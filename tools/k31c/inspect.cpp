@@ -1,0 +1,253 @@
+// k31c inspect: what a plan holds, for people or as JSON.
+#include "compiler/Export/PlanFile.h"
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/base/cat.h"
+#include "runtime/base/file.h"
+#include "runtime/base/plan_trailer.h"
+#include "runtime/schema/plan_generated.h"
+#include "tools/k31c/commands.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <nlohmann/json.hpp>
+
+using Json = nlohmann::ordered_json;
+using llvm::formatv;
+
+namespace k31::tool {
+namespace {
+
+struct Options {
+  std::string plan;
+  bool memory = false, schedule = false, kernels = false, collectives = false, weights = false, json = false;
+  bool all() const { return !memory && !schedule && !kernels && !collectives && !weights; }
+};
+
+std::string version(const plan::Plan &plan) { return cat(plan.major(), ".", plan.minor()); }
+uint64_t ranks(const plan::Plan &plan) { return uint64_t(plan.mesh()->tp()) * plan.mesh()->dp() * plan.mesh()->pp(); }
+
+std::string sliceText(const plan::Plan &plan, const plan::Slice &slice) {
+  return cat(plan::EnumNameAccess(slice.access()), " ", plan.arenas()->Get(slice.arena())->name()->str(), "[", slice.offset(),
+             ", +", slice.bytes(), ")");
+}
+
+// ---- JSON
+
+Json factsJson(const plan::Plan &plan) {
+  Json out;
+  const plan::Key &key = *plan.key();
+  out["version"] = version(plan);
+  out["compiler"] = key.compiler()->str();
+  out["target"] = key.target()->str();
+  out["digest"] = key.digest()->str();
+  out["checkpoint"] = key.checkpoint()->str();
+  for (const plan::Option *option : *key.options())
+    out["options"][option->name()->str()] = option->value()->str();
+  const plan::Mesh &mesh = *plan.mesh();
+  out["mesh"] = {{"tp", mesh.tp()}, {"dp", mesh.dp()}, {"ep", mesh.ep()}, {"pp", mesh.pp()}, {"node", mesh.node()}};
+  out["ranks"] = ranks(plan);
+  const plan::Model &model = *plan.model();
+  out["model"] = {{"family", model.family()->str()},    {"layers", {model.layer_begin(), model.layer_end()}},
+                  {"hidden", model.hidden()},           {"vocab", model.vocab()},
+                  {"max_context", model.max_context()}, {"max_batch", model.max_batch()}};
+  out["entries"] = Json::array();
+  for (const plan::Entry *entry : *plan.entries())
+    out["entries"].push_back({{"name", entry->name()->str()},
+                              {"kind", plan::EnumNameEntryKind(entry->kind())},
+                              {"rows", entry->rows()},
+                              {"segments", entry->segments()},
+                              {"logit_rows", entry->logit_rows()},
+                              {"streams", entry->streams()},
+                              {"commands", entry->commands()->size()}});
+  return out;
+}
+
+Json memoryJson(const plan::Plan &plan) {
+  const MemoryTable table = memoryTable(plan);
+  Json out;
+  out["total"] = table.total;
+  for (const plan::Arena *arena : *plan.arenas())
+    out["arenas"][arena->name()->str()] = arena->bytes();
+  out["reserve"] = plan.reserve();
+  for (const MemoryLine &line : table.lines)
+    out["lines"][line.name] = line.bytes;
+  out["bytes_per_token"] = table.bytesPerToken;
+  out["bytes_per_sequence"] = table.bytesPerSequence;
+  return out;
+}
+
+Json scheduleJson(const plan::Plan &plan, bool collectivesOnly) {
+  Json out;
+  for (const plan::Entry *entry : *plan.entries()) {
+    Json &commands = out[entry->name()->str()] = Json::array();
+    for (uint32_t i = 0; i < entry->commands()->size(); ++i) {
+      const auto kind = entry->commands_type()->GetEnum<plan::Command>(i);
+      const void *table = entry->commands()->Get(i);
+      if (collectivesOnly && kind != plan::Command::Collective)
+        continue;
+      Json command = {{"command", plan::EnumNameCommand(kind)}};
+      if (kind == plan::Command::Launch) {
+        auto &launch = *static_cast<const plan::Launch *>(table);
+        command["kernel"] = plan.kernels()->Get(launch.kernel())->name()->str();
+        command["stream"] = launch.stream();
+        command["tasks"] = launch.grid_x();
+        for (const plan::Slice *arg : *launch.args())
+          command["args"].push_back(sliceText(plan, *arg));
+        command["label"] = launch.label() ? launch.label()->str() : "";
+      } else if (kind == plan::Command::Collective) {
+        auto &collective = *static_cast<const plan::Collective *>(table);
+        command["op"] = plan::EnumNameCollectiveOp(collective.op());
+        command["axis"] = plan::EnumNameMeshAxis(collective.axis());
+        command["count"] = collective.count();
+        command["label"] = collective.label() ? collective.label()->str() : "";
+      }
+      commands.push_back(std::move(command));
+    }
+  }
+  return out;
+}
+
+Json kernelsJson(const plan::Plan &plan) {
+  Json out = Json::array();
+  for (const plan::Kernel *kernel : *plan.kernels())
+    out.push_back({{"name", kernel->name()->str()}, {"symbol", kernel->symbol()->str()}, {"config", kernel->config()->str()}});
+  return out;
+}
+
+Json imagesJson(const plan::Plan &plan) {
+  Json out = Json::array();
+  for (const plan::Image *image : *plan.images())
+    out.push_back({{"target", image->target()->str()}, {"bytes", image->code()->size()}});
+  return out;
+}
+
+Json weightsJson(const plan::Plan &plan) {
+  Json out = Json::array();
+  for (const plan::WeightStack *stack : *plan.weights())
+    out.push_back({{"pattern", stack->pattern()->str()},
+                   {"members", stack->offsets()->size()},
+                   {"dtype", stack->dtype()->str()},
+                   {"shape", std::vector<uint64_t>(stack->shape()->begin(), stack->shape()->end())},
+                   {"dest", stack->dest()},
+                   {"stride", stack->stride()},
+                   {"rows", stack->layout()->row_count()},
+                   {"group", {stack->layout()->group(), stack->layout()->group_stride(), stack->layout()->group_begin()}}});
+  return out;
+}
+
+// ---- text
+
+void printFacts(const plan::Plan &plan) {
+  const plan::Model &model = *plan.model();
+  const plan::Mesh &mesh = *plan.mesh();
+  std::printf("plan version %s by %s, key %s\n", version(plan).c_str(), plan.key()->compiler()->c_str(),
+              plan.key()->digest()->c_str());
+  std::printf("target %s, mesh tp=%u dp=%u ep=%u pp=%u node=%u (%llu ranks)\n", plan.key()->target()->c_str(), mesh.tp(),
+              mesh.dp(), mesh.ep(), mesh.pp(), mesh.node(), static_cast<unsigned long long>(ranks(plan)));
+  std::printf("%s, layers %u to %u of %u, hidden %u, vocab %u, context %u, batch %u, activations %s\n", model.family()->c_str(),
+              model.layer_begin(), model.layer_end(), model.layers(), model.hidden(), model.vocab(), model.max_context(),
+              model.max_batch(), plan::EnumNameDType(model.activations()));
+  for (const plan::Image *image : *plan.images())
+    std::printf("image %-16s %s\n", image->target()->c_str(), readableBytes(image->code()->size()).c_str());
+  for (const plan::Entry *entry : *plan.entries())
+    std::printf("entry %-16s %s, %u rows, %u segments, %u logit rows, %u commands\n", entry->name()->c_str(),
+                plan::EnumNameEntryKind(entry->kind()), entry->rows(), entry->segments(), entry->logit_rows(),
+                entry->commands()->size());
+}
+
+void printSchedule(const plan::Plan &plan, bool collectivesOnly) {
+  const Json schedule = scheduleJson(plan, collectivesOnly);
+  for (const auto &[entry, commands] : schedule.items()) {
+    std::printf("entry %s: %zu %s\n", entry.c_str(), commands.size(), collectivesOnly ? "collectives" : "commands");
+    for (const Json &command : commands) {
+      std::string line = "  " + command["command"].get<std::string>();
+      for (const char *field : {"label", "kernel", "op", "axis"})
+        if (command.contains(field))
+          line += "  " + command[field].get<std::string>();
+      if (command.contains("args"))
+        for (const Json &arg : command["args"])
+          line += "\n      " + arg.get<std::string>();
+      std::puts(line.c_str());
+    }
+  }
+}
+
+void printKernels(const plan::Plan &plan) {
+  for (const plan::Kernel *kernel : *plan.kernels())
+    std::printf("kernel %s\n    %s\n", kernel->name()->c_str(), kernel->config()->c_str());
+}
+
+void printWeights(const plan::Plan &plan) {
+  for (const plan::WeightStack *stack : *plan.weights()) {
+    std::string shape;
+    for (uint64_t extent : *stack->shape())
+      shape += (shape.empty() ? "" : " x ") + std::to_string(extent);
+    std::printf("%s\n    %u of %s %s, at %llu every %llu bytes\n", stack->pattern()->c_str(), stack->offsets()->size(),
+                stack->dtype()->c_str(), shape.c_str(), static_cast<unsigned long long>(stack->dest()),
+                static_cast<unsigned long long>(stack->stride()));
+  }
+}
+
+int inspect(const Options &o) {
+  auto file = MappedFile::open(o.plan);
+  if (!file)
+    return fail(1, file.error().message);
+  auto flatbuffer = unseal(file->bytes());
+  if (!flatbuffer)
+    return fail(1, o.plan + ": " + flatbuffer.error().message);
+  // The import checks every index that is followed below.
+  mlir::MLIRContext context;
+  std::string why;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    if (why.empty())
+      why = diagnostic.str();
+  });
+  if (!importPlan(*flatbuffer, o.plan, &context))
+    return fail(1, o.plan + " " + why);
+  const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
+
+  if (o.json) {
+    Json out = factsJson(plan);
+    out["memory"] = memoryJson(plan);
+    if (o.schedule)
+      out["schedule"] = scheduleJson(plan, false);
+    if (o.collectives)
+      out["collectives"] = scheduleJson(plan, true);
+    if (o.kernels || o.all())
+      out["images"] = imagesJson(plan), out["kernels"] = kernelsJson(plan);
+    if (o.weights)
+      out["weights"] = weightsJson(plan);
+    std::puts(out.dump(2).c_str());
+    return 0;
+  }
+  if (o.all())
+    printFacts(plan);
+  if (o.memory || o.all())
+    std::fputs(text(memoryTable(plan)).c_str(), stdout);
+  if (o.schedule)
+    printSchedule(plan, false);
+  if (o.collectives)
+    printSchedule(plan, true);
+  if (o.kernels)
+    printKernels(plan);
+  if (o.weights)
+    printWeights(plan);
+  return 0;
+}
+
+} // namespace
+
+Command addInspect(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  Options &o = *options;
+  CLI::App *command = app.add_subcommand("inspect", "Show what a plan holds: entries and memory, unless a part is asked for.");
+  command->footer("Example:\n  k31c inspect tiny.k31 --memory\n  k31c inspect tiny.k31 --json | jq .memory.total");
+  command->add_option("plan", o.plan, "A plan file")->required()->type_name("PLAN");
+  command->add_flag("--memory", o.memory, "The memory table: its total is the plan's arenas and reserve");
+  command->add_flag("--schedule", o.schedule, "Every command of every entry, with the bytes that it reads and writes");
+  command->add_flag("--kernels", o.kernels, "Every kernel, with what was fused into it and its Config");
+  command->add_flag("--collectives", o.collectives, "Every collective of every entry");
+  command->add_flag("--weights", o.weights, "Every weight stack and its place");
+  command->add_flag("--json", o.json, "As JSON: version, target, mesh, ranks, entries, memory, and the parts that are asked for");
+  return {command, [options] { return inspect(*options); }};
+}
+
+} // namespace k31::tool

@@ -1,0 +1,35 @@
+// k31c: compiles a checkpoint to an execution plan.
+#include "runtime/schema/plan_generated.h"
+#include "tools/k31c/commands.h"
+#include <cstdio>
+#include <exception>
+
+int k31::tool::fail(int code, const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "k31c: error: %s\n", message.c_str());
+  return code;
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("k31c: compile a checkpoint of the Kimi family to an execution plan, and look into plans.", "k31c");
+  app.require_subcommand(1);
+  app.footer("Examples:\n"
+             "  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
+             "  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 --memory-limit 2G\n"
+             "  k31c inspect tiny.k31 --memory\n"
+             "Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.");
+  const k31::tool::Command commands[] = {k31::tool::addCompile(app), k31::tool::addInspect(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) ? 2 : 0; // help is no error
+  }
+  try {
+    for (const auto &[command, run] : commands)
+      if (command->parsed())
+        return run();
+  } catch (const std::exception &error) { // memory of the host; our own errors are values
+    return k31::tool::fail(1, error.what());
+  }
+  return 2;
+}
