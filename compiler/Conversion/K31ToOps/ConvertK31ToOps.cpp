@@ -183,23 +183,6 @@ private:
   OpBuilder b;
 };
 
-// Every weight that an op names is declared; the conversions rely on it.
-LogicalResult checkWeights(ModuleOp module) {
-  SymbolTable symbols(module);
-  WalkResult result = module.walk([&](Operation *op) {
-    auto weights = op->getAttrOfType<DictionaryAttr>("weights");
-    for (NamedAttribute weight : weights ? weights.getValue() : ArrayRef<NamedAttribute>()) {
-      auto ref = dyn_cast<FlatSymbolRefAttr>(weight.getValue());
-      if (!ref || !symbols.lookup<nn::TensorOp>(ref.getValue())) {
-        op->emitOpError("weight ") << weight.getName() << " is " << weight.getValue() << ", expected the symbol of an nn.tensor";
-        return WalkResult::interrupt();
-      }
-    }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
-}
-
 struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<nn::NNDialect, attn::AttnDialect, moe::MoeDialect, coll::CollDialect, arith::ArithDialect, math::MathDialect,
@@ -218,7 +201,7 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
     FailureOr<EntryOptions> options = readEntryOptions(module);
     FailureOr<Mesh> mesh = readMesh(module);
     FailureOr<LayersOf> layers = layersOfBodies(text);
-    if (failed(options) || failed(mesh) || failed(layers) || failed(checkWeights(module)))
+    if (failed(options) || failed(mesh) || failed(layers))
       return failure();
     auto embed = text.getOps<model::EmbedOp>();
     if (embed.empty())

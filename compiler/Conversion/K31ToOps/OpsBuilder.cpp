@@ -19,12 +19,7 @@ nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbol
   RankedTensorType type;
   nn::TensorOp first;
   for (FlatSymbolRefAttr part : parts) {
-    auto tensor = symbols.lookup<nn::TensorOp>(part.getValue());
-    if (!tensor) {
-      emitError(loc) << "no nn.tensor " << part << " in the module";
-      failed = true;
-      return nullptr;
-    }
+    auto tensor = symbols.lookup<nn::TensorOp>(part.getValue()); // there: level-1 ops verify their weights
     auto own = cast<RankedTensorType>(tensor.getType());
     int64_t experts = tensor.hasExperts();
     if (rows.empty())
