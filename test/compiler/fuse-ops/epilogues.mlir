@@ -1,0 +1,65 @@
+// RUN: k31-opt %s -fuse-ops -split-input-file | FileCheck %s
+
+// The other operand of the map becomes an extra operand, and the result has the map's type.
+// CHECK-LABEL: func.func @linear
+// CHECK: nn.linear %arg0, %arg1 live %arg3 extras %arg2 fused ["bias", "neg"]
+// CHECK: ^bb0(%[[S:.*]]: f32, %[[B:.*]]: f32):
+// CHECK: %[[T:.*]] = arith.addf %[[S]], %[[B]]
+// CHECK: arith.negf %[[T]]
+// CHECK: -> tensor<4x16xbf16>
+// CHECK-NOT: nn.map
+func.func @linear(%x: tensor<4x32xbf16>, %w: tensor<16x32xbf16>, %b: tensor<16xf32>, %live: tensor<1xi32>) -> tensor<4x16xbf16> {
+  %y = nn.linear %x, %w live %live : (tensor<4x32xbf16>, tensor<16x32xbf16>, tensor<1xi32>) -> tensor<4x16xf32>
+  %z = nn.map ["bias"] live %live (%y, %b) {
+  ^bb0(%s: f32, %v: f32):
+    %t = arith.addf %s, %v : f32
+    nn.yield %t : f32
+  } : (tensor<1xi32>, tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %r = nn.map ["neg"] live %live (%z) {
+  ^bb0(%s: f32):
+    %t = arith.negf %s : f32
+    nn.yield %t : f32
+  } : (tensor<1xi32>, tensor<4x16xf32>) -> tensor<4x16xbf16>
+  return %r : tensor<4x16xbf16>
+}
+
+// -----
+
+// The sum is read twice: it has to be stored.
+// CHECK-LABEL: func.func @two_readers
+// CHECK: nn.linear
+// CHECK-NOT: epilogue
+// CHECK: nn.map ["neg"]
+func.func @two_readers(%x: tensor<4x32xbf16>, %w: tensor<16x32xbf16>, %live: tensor<1xi32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %y = nn.linear %x, %w live %live : (tensor<4x32xbf16>, tensor<16x32xbf16>, tensor<1xi32>) -> tensor<4x16xf32>
+  %r = nn.map ["neg"] live %live (%y) {
+  ^bb0(%s: f32):
+    %t = arith.negf %s : f32
+    nn.yield %t : f32
+  } : (tensor<1xi32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %r, %y : tensor<4x16xf32>, tensor<4x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @conv
+// CHECK: attn.short_conv {{.*}} fused ["silu"]
+// CHECK-NOT: nn.map
+// CHECK: tensor<4x16xbf16>
+attn.pool @window members [0] : !attn.cache<conv, [3, 16], bf16>
+func.func @conv(%x: tensor<4x16xbf16>, %w: tensor<16x4xf32>, %live: tensor<1xi32>, %layer: index,
+                %batch: !attn.batch<rows = 4, segments = 2, blocks = 2>) -> tensor<4x16xbf16> {
+  %c = attn.cache @window[%layer] : !attn.cache<conv, [3, 16], bf16>
+  %y = attn.short_conv %x, %w window %c, %batch
+    : (tensor<4x16xbf16>, tensor<16x4xf32>, !attn.cache<conv, [3, 16], bf16>, !attn.batch<rows = 4, segments = 2, blocks = 2>) -> tensor<4x16xf32>
+  %r = nn.map ["silu"] live %live (%y) {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %n = arith.negf %s : f32
+    %e = math.exp %n : f32
+    %d = arith.addf %one, %e : f32
+    %o = arith.divf %s, %d : f32
+    nn.yield %o : f32
+  } : (tensor<1xi32>, tensor<4x16xf32>) -> tensor<4x16xbf16>
+  return %r : tensor<4x16xbf16>
+}
