@@ -20,6 +20,15 @@ func.func @composed(%x: tensor<8x64xf32>) -> tensor<8x4xf32> {
   return %2 : tensor<8x4xf32>
 }
 
+// A view of a vector: its elements.
+// CHECK-LABEL: func.func @vector
+// CHECK-NEXT: nn.columns %arg0[20 : 24] : tensor<64xf32>
+func.func @vector(%x: tensor<64xf32>) -> tensor<4xf32> {
+  %0 = nn.columns %x[16:48] : tensor<64xf32>
+  %1 = nn.columns %0[4:8] : tensor<32xf32>
+  return %1 : tensor<4xf32>
+}
+
 // The inner view stays when something else reads it.
 // CHECK-LABEL: func.func @shared
 // CHECK-DAG: nn.columns %arg0[16 : 48]
