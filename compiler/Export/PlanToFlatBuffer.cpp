@@ -38,8 +38,15 @@ public:
   FailureOr<std::string> run() {
     number();
     for (Operation &op : *module.getBody())
-      if (failed(visit(&op)))
-        return failure();
+      if (!isa<ir::KeyOp, ir::MeshOp, ir::ModelOp, ir::FileOp, ir::ArenaOp, ir::WeightsOp, ir::StateOp, ir::StateMemberOp,
+               ir::ImageOp, ir::KernelOp, ir::EntryOp>(op))
+        return op.emitOpError("has no table in a plan file; run convert-ops-to-plan");
+    // Always in the order of the schema, so that the bytes do not depend on the order of the module's ops.
+    if (failed(addAll<ir::KeyOp>()) || failed(addAll<ir::MeshOp>()) || failed(addAll<ir::ModelOp>()) ||
+        failed(addAll<ir::ArenaOp>()) || failed(addAll<ir::FileOp>()) || failed(addAll<ir::WeightsOp>()) ||
+        failed(addAll<ir::StateOp>()) || failed(addAll<ir::StateMemberOp>()) || failed(addAll<ir::ImageOp>()) ||
+        failed(addAll<ir::KernelOp>()) || failed(addAll<ir::EntryOp>()))
+      return failure();
     if (!key.o || !mesh.o || !model.o || !state)
       return module.emitError("a plan has one plan.key, plan.mesh, plan.model and plan.state");
     auto stateGroup = plan::CreateStateGroup(builder, state.getBlockTokens(), state.getBlocks(), state.getSlots(),
@@ -97,11 +104,11 @@ private:
     return success();
   }
 
-  LogicalResult visit(Operation *op) {
-    return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<ir::KeyOp, ir::MeshOp, ir::ModelOp, ir::ArenaOp, ir::FileOp, ir::WeightsOp, ir::StateOp, ir::StateMemberOp,
-              ir::ImageOp, ir::KernelOp, ir::EntryOp>([&](auto typed) { return add(typed); })
-        .Default([](Operation *other) { return other->emitOpError("has no table in a plan file; run convert-ops-to-plan"); });
+  template <class Op> LogicalResult addAll() {
+    for (Op op : module.getOps<Op>())
+      if (failed(add(op)))
+        return failure();
+    return success();
   }
 
   LogicalResult add(ir::KeyOp op) {
@@ -286,12 +293,16 @@ private:
       commands.push_back(*offset);
       return success();
     };
+    for (auto input : op.getBody().front().getOps<ir::InputOp>())
+      if (failed(bind(input, inputs)))
+        return failure();
+    for (auto output : op.getBody().front().getOps<ir::OutputOp>())
+      if (failed(bind(output, outputs)))
+        return failure();
     for (Operation &inner : op.getBody().front()) {
       LogicalResult result =
           TypeSwitch<Operation *, LogicalResult>(&inner)
-              .Case([&](ir::SliceOp) { return success(); })
-              .Case([&](ir::InputOp input) { return bind(input, inputs); })
-              .Case([&](ir::OutputOp output) { return bind(output, outputs); })
+              .Case<ir::SliceOp, ir::InputOp, ir::OutputOp>([](auto) { return success(); })
               .Case([&](ir::LaunchOp typed) { return command(plan::Command::Launch, launch(typed)); })
               .Case([&](ir::CollectiveOp typed) { return command(plan::Command::Collective, collective(typed)); })
               .Case([&](ir::CopyOp typed) { return command(plan::Command::Copy, copy(typed)); })
