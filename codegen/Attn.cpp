@@ -28,11 +28,12 @@ struct AppendModel : KernelOp::ExternalModel<AppendModel, attn::AppendOp> {
     OpReader read(o);
     kernels::append::Config c;
     attn::CacheType cache = cacheOf(op.getCache());
-    c.rows = read.number(dim(op.getX(), 0), "rows"), c.cols = read.number(dim(op.getX(), 1), "columns");
+    int64_t rows = dim(op.getX(), 0);
+    c.cols = read.number(dim(op.getX(), 1), "columns");
     c.begin = read.number(op.getBegin(), "the first column"), c.width = read.number(cache.getShape().back(), "a cache row");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"), c.blocks = read.number(blocksOf(op.getBatch()), "blocks");
     c.x_type = read.floatType(op.getX(), "x"), c.cache_type = read.floatType(cache.getElement(), "the cache");
-    return read.spec("attn.append", c, splitWork({0, 2 * bytesOf(op.getX()), uint64_t(c.rows)}));
+    return read.spec("attn.append", c, splitWork({0, 2 * bytesOf(op.getX()), uint64_t(rows)}));
   }
 };
 
@@ -41,7 +42,8 @@ struct ShortConvModel : KernelOp::ExternalModel<ShortConvModel, attn::ShortConvO
     auto op = cast<attn::ShortConvOp>(o);
     OpReader read(o);
     kernels::short_conv::Config c;
-    c.rows = read.number(dim(op.getX(), 0), "rows"), c.channels = read.number(dim(op.getX(), 1), "channels");
+    int64_t rows = dim(op.getX(), 0);
+    c.channels = read.number(dim(op.getX(), 1), "channels");
     c.taps = read.number(dim(op.getW(), 1), "taps");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
@@ -54,7 +56,7 @@ struct ShortConvModel : KernelOp::ExternalModel<ShortConvModel, attn::ShortConvO
     if (c.epilogue && failed(analyzeRegion(op.getEpilogue())))
       return failure();
     uint64_t products =
-        uint64_t(c.rows) * c.channels * (c.taps + (c.epilogue ? op.getEpilogue().front().getOperations().size() : 0));
+        uint64_t(rows) * c.channels * (c.taps + (c.epilogue ? op.getEpilogue().front().getOperations().size() : 0));
     uint64_t windows = segmentsOf(op.getBatch()) * uint64_t(c.taps - 1) * c.channels * 2 * 2;
     uint64_t bytes = bytesOf(op.getX()) + bytesOf(op.getW()) + bytesOf(op.getResult()) + windows;
     return read.spec("attn.short_conv", c, splitWork({products, bytes, uint64_t(c.channels + 63) / 64}));
@@ -66,7 +68,8 @@ struct KDAModel : KernelOp::ExternalModel<KDAModel, attn::KDAOp> {
     auto op = cast<attn::KDAOp>(o);
     OpReader read(o);
     kernels::kda::Config c;
-    c.rows = read.number(dim(op.getQ(), 0), "rows"), c.heads = read.number(op.getHeads(), "heads");
+    int64_t rows = dim(op.getQ(), 0);
+    c.heads = read.number(op.getHeads(), "heads");
     c.head_dim = read.number(dim(op.getQ(), 1) / op.getHeads(), "a head");
     c.ld_qkv = read.number(leadingDim(op.getQ()), "a row of q"),
     c.ld_g = read.number(leadingDim(op.getG()), "a row of the decay");
@@ -83,7 +86,7 @@ struct KDAModel : KernelOp::ExternalModel<KDAModel, attn::KDAOp> {
     uint64_t matrix = uint64_t(c.heads) * c.head_dim * c.head_dim;
     uint64_t segments = segmentsOf(op.getBatch());
     uint64_t bytes = bytesOf(op.getQ()) * 3 + bytesOf(op.getG()) + bytesOf(op.getResult()) + segments * matrix * 8;
-    return read.spec("attn.kda", c, splitWork({uint64_t(c.rows) * matrix * 4, bytes, segments * c.heads}));
+    return read.spec("attn.kda", c, splitWork({uint64_t(rows) * matrix * 4, bytes, segments * c.heads}));
   }
 };
 
@@ -93,7 +96,8 @@ struct IndexSelectModel : KernelOp::ExternalModel<IndexSelectModel, attn::IndexS
     OpReader read(o);
     kernels::index_select::Config c;
     int64_t blocks = blocksOf(op.getBatch()), context = blocks * kBlockTokens;
-    c.rows = read.number(dim(op.getQ(), 0), "rows"), c.heads = read.number(op.getHeads(), "heads");
+    int64_t rows = dim(op.getQ(), 0);
+    c.heads = read.number(op.getHeads(), "heads");
     c.head_dim = read.number(dim(op.getQ(), 1) / op.getHeads(), "a head"), c.top_k = read.number(op.getTopK(), "top_k");
     c.max_context = read.number(context, "the context");
     c.ld_q = read.number(leadingDim(op.getQ()), "a row of q"), c.ld_w = read.number(leadingDim(op.getW()), "a row of weights");
@@ -107,9 +111,9 @@ struct IndexSelectModel : KernelOp::ExternalModel<IndexSelectModel, attn::IndexS
       return read.refuse() << "needs " << scratch << " bytes of scratch for one row of " << context << " positions; the limit is "
                            << kWorkspaceLimit << ": lower max_context";
     // Half of the context stands for the mean length.
-    uint64_t products = uint64_t(c.rows) * (context / 2) * c.heads * c.head_dim;
+    uint64_t products = uint64_t(rows) * (context / 2) * c.heads * c.head_dim;
     uint64_t bytes = uint64_t(segmentsOf(op.getBatch())) * (context / 2) * c.head_dim * 2 + bytesOf(op.getQ());
-    Split split = splitWork({products, bytes, uint64_t(c.rows)}, scratch);
+    Split split = splitWork({products, bytes, uint64_t(rows)}, scratch);
     return read.spec("attn.index_select", c, split, split.tasks * scratch);
   }
 };
@@ -121,7 +125,8 @@ struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
     kernels::attend::Config c;
     attn::CacheType cache = cacheOf(op.getCache());
     int64_t heads = op.getHeads(), width = cache.getShape().back(), blocks = blocksOf(op.getBatch());
-    c.rows = read.number(dim(op.getQLatent(), 0), "rows"), c.heads = read.number(heads, "heads");
+    int64_t rows = dim(op.getQLatent(), 0);
+    c.heads = read.number(heads, "heads");
     c.latent = read.number(dim(op.getQLatent(), 1) / heads, "the latent part");
     c.shared = read.number(width - c.latent, "the shared part");
     c.ld_q = read.number(leadingDim(op.getQLatent()), "a row of q_latent");
@@ -138,9 +143,9 @@ struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
                     << "; the kernel holds 512 and 64";
     // Half of the context stands for the mean length.
     uint64_t context = uint64_t(blocks) * kBlockTokens / 2, keys = c.top_k ? std::min<uint64_t>(c.top_k, context) : context;
-    uint64_t products = uint64_t(c.rows) * heads * keys * (2 * c.latent + c.shared);
-    uint64_t bytes = uint64_t(c.rows) * keys * width * 2 + bytesOf(op.getQLatent()) + bytesOf(op.getResult());
-    return read.spec("attn.attend", c, splitWork({products, bytes, uint64_t(c.rows) * (heads + 3) / 4}));
+    uint64_t products = uint64_t(rows) * heads * keys * (2 * c.latent + c.shared);
+    uint64_t bytes = uint64_t(rows) * keys * width * 2 + bytesOf(op.getQLatent()) + bytesOf(op.getResult());
+    return read.spec("attn.attend", c, splitWork({products, bytes, uint64_t(rows) * (heads + 3) / 4}));
   }
 };
 

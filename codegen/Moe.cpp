@@ -20,14 +20,15 @@ struct RouteModel : KernelOp::ExternalModel<RouteModel, moe::RouteOp> {
     OpReader read(o);
     kernels::route::Config c;
     read.requireF32(op.getLogits(), "the logits");
-    c.rows = read.number(dim(op.getLogits(), 0), "rows"), c.experts = read.number(dim(op.getLogits(), 1), "experts");
+    int64_t rows = dim(op.getLogits(), 0);
+    c.experts = read.number(dim(op.getLogits(), 1), "experts");
     c.top_k = read.number(op.getTopK(), "top_k");
     c.renormalize = op.getRenormalize();
     c.scale = op.getScale().convertToFloat();
     c.ld_logits = read.number(leadingDim(op.getLogits()), "a row of logits");
     c.bias_type = read.floatType(op.getBias(), "the bias");
-    uint64_t products = uint64_t(c.rows) * c.experts * (16 + c.top_k); // the sigmoid, then a pass a choice
-    return read.spec("moe.route", c, splitWork({products, bytesOf(op.getLogits()), uint64_t(c.rows)}));
+    uint64_t products = uint64_t(rows) * c.experts * (16 + c.top_k); // the sigmoid, then a pass a choice
+    return read.spec("moe.route", c, splitWork({products, bytesOf(op.getLogits()), uint64_t(rows)}));
   }
 };
 
@@ -36,7 +37,7 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
     auto op = cast<moe::PermuteOp>(o);
     OpReader read(o);
     kernels::permute::Config c;
-    c.rows = read.number(dim(op.getX(), 0), "rows"), c.cols = read.number(dim(op.getX(), 1), "columns");
+    c.cols = read.number(dim(op.getX(), 1), "columns");
     c.top_k = read.number(dim(op.getIds(), 1), "top_k");
     c.first = read.number(op.getFirst(), "the first expert"), c.experts = read.number(op.getExperts(), "experts");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
@@ -51,7 +52,7 @@ struct GroupedLinearModel : KernelOp::ExternalModel<GroupedLinearModel, moe::Gro
     OpReader read(o);
     kernels::grouped_linear::Config c;
     int64_t rows = dim(op.getX(), 0), k = dim(op.getX(), 1), experts = dim(op.getW(), 0), n = dim(op.getW(), 1);
-    c.rows = read.number(rows, "rows"), c.experts = read.number(experts, "experts");
+    c.rows = tileRows(rows), c.experts = read.number(experts, "experts");
     c.n = read.number(n, "rows of an expert"), c.k = read.number(k, "a row");
     c.mxfp4 = isa<Float4E2M1FNType>(tensorOf(op.getW()).getElementType());
     c.pair = op.getPair();
@@ -82,13 +83,14 @@ struct CombineModel : KernelOp::ExternalModel<CombineModel, moe::CombineOp> {
     OpReader read(o);
     kernels::combine::Config c;
     read.requireF32(op.getWeights(), "the weights");
-    c.rows = read.number(dim(op.getWeights(), 0), "rows"), c.cols = read.number(dim(op.getX(), 1), "columns");
+    int64_t rows = dim(op.getWeights(), 0);
+    c.cols = read.number(dim(op.getX(), 1), "columns");
     c.top_k = read.number(dim(op.getWeights(), 1), "top_k");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
     c.x_type = read.floatType(op.getX(), "x"), c.out_type = read.floatType(op.getResult(), "the result");
-    uint64_t products = uint64_t(c.rows) * c.top_k * c.cols;
-    return read.spec("moe.combine", c, splitWork({products, bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(c.rows)}));
+    uint64_t products = uint64_t(rows) * c.top_k * c.cols;
+    return read.spec("moe.combine", c, splitWork({products, bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(rows)}));
   }
 };
 

@@ -62,12 +62,12 @@ struct EmbedModel : KernelOp::ExternalModel<EmbedModel, nn::EmbedOp> {
     auto op = cast<nn::EmbedOp>(o);
     OpReader read(o);
     kernels::embed::Config c;
-    c.rows = read.number(dim(op.getTokens(), 0), "rows");
+    int64_t rows = dim(op.getTokens(), 0);
     c.vocab = read.number(dim(op.getTable(), 0), "the vocabulary");
     c.hidden = read.number(dim(op.getTable(), 1), "a row");
     c.table_type = read.floatType(op.getTable(), "the table");
     c.out_type = read.floatType(op.getResult(), "the result");
-    return read.spec("nn.embed", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.rows)}));
+    return read.spec("nn.embed", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(rows)}));
   }
 };
 
@@ -76,14 +76,14 @@ struct GatherModel : KernelOp::ExternalModel<GatherModel, nn::GatherOp> {
     auto op = cast<nn::GatherOp>(o);
     OpReader read(o);
     kernels::gather::Config c;
-    c.rows = read.number(dim(op.getIndex(), 0), "rows");
+    int64_t rows = dim(op.getIndex(), 0);
     c.cols = read.number(dim(op.getSource(), 1), "a row");
     c.ld_x = read.number(leadingDim(op.getSource()), "a row");
     c.ld_out = c.cols;
     c.type = read.floatType(op.getSource(), "the source");
     if (tensorOf(op.getSource()).getElementType() != tensorOf(op.getResult()).getElementType())
       read.refuse() << "copies rows: source and result must have the same element type";
-    return read.spec("nn.gather", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.rows)}));
+    return read.spec("nn.gather", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(rows)}));
   }
 };
 
@@ -94,7 +94,7 @@ struct LinearModel : KernelOp::ExternalModel<LinearModel, nn::LinearOp> {
     kernels::linear::Config c;
     int64_t rows = dim(op.getX(), 0), n = dim(op.getW(), 0), k = dim(op.getX(), 1);
     int64_t cols = op.getPair() ? n / 2 : n;
-    c.rows = read.number(rows, "rows"), c.n = read.number(n, "rows of the weight"), c.k = read.number(k, "a row");
+    c.rows = tileRows(rows), c.n = read.number(n, "rows of the weight"), c.k = read.number(k, "a row");
     c.pair = op.getPair();
     c.epilogue = !op.getEpilogue().empty();
     c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the weight");
@@ -120,7 +120,9 @@ struct HeadLinearModel : KernelOp::ExternalModel<HeadLinearModel, nn::HeadLinear
     OpReader read(o);
     kernels::head_linear::Config c;
     int64_t heads = op.getHeads(), cols = dim(op.getW(), 1);
-    c.rows = read.number(dim(op.getX(), 0), "rows"), c.heads = read.number(heads, "heads");
+    int64_t rows = dim(op.getX(), 0);
+    c.rows = tileRows(rows);
+    c.heads = read.number(heads, "heads");
     c.transposed = op.getTransposed();
     c.in = read.number(c.transposed ? op.getRowCount() : cols, "values of a head");
     c.out = read.number(c.transposed ? cols : op.getRowCount(), "values of a head");
@@ -131,10 +133,10 @@ struct HeadLinearModel : KernelOp::ExternalModel<HeadLinearModel, nn::HeadLinear
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
     c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the weight");
     c.out_type = read.floatType(op.getResult(), "the result");
-    uint64_t products = uint64_t(c.rows) * heads * c.in * c.out;
+    uint64_t products = uint64_t(rows) * heads * c.in * c.out;
     uint64_t weight = bytesOf(op.getW()) * op.getRowCount() * heads / std::max<int64_t>(1, dim(op.getW(), 0));
     return read.spec("nn.head_linear", c,
-                     splitWork({products, weight + bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(c.rows) * heads}));
+                     splitWork({products, weight + bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(rows) * heads}));
   }
 };
 
@@ -147,7 +149,7 @@ template <class Op> struct RowModel : KernelOp::ExternalModel<RowModel<Op>, Op> 
     if (op.getResults().empty())
       return read.refuse() << "has no result";
     int64_t rows = dim(op.getResults()[0], 0), cols = dim(op.getResults()[0], 1);
-    c.rows = read.number(rows, "rows"), c.cols = read.number(cols, "columns");
+    c.cols = read.number(cols, "columns");
     if constexpr (std::is_same_v<Op, nn::RowOp>)
       c.groups = read.number(op.getGroups(), "groups");
     if (tooMany(read, op.getInputs()))
@@ -176,11 +178,12 @@ struct SampleModel : KernelOp::ExternalModel<SampleModel, nn::SampleOp> {
     OpReader read(o);
     kernels::sample::Config c;
     read.requireF32(op.getLogits(), "the logits");
-    c.rows = read.number(dim(op.getLogits(), 0), "rows"), c.vocab = read.number(dim(op.getLogits(), 1), "the vocabulary");
+    int64_t rows = dim(op.getLogits(), 0);
+    c.vocab = read.number(dim(op.getLogits(), 1), "the vocabulary");
     c.masked = op.getMask() != nullptr;
     c.ld_logits = read.number(leadingDim(op.getLogits()), "a row of logits");
     uint64_t scratch = uint64_t(c.vocab) * 8; // a pair of probability and id for each token
-    Split split = splitWork({uint64_t(c.rows) * c.vocab * 16, bytesOf(op.getLogits()), uint64_t(c.rows)}, scratch);
+    Split split = splitWork({uint64_t(rows) * c.vocab * 16, bytesOf(op.getLogits()), uint64_t(rows)}, scratch);
     return read.spec("nn.sample", c, split, split.tasks * scratch);
   }
 };

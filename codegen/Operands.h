@@ -19,6 +19,12 @@ int64_t leadingDim(mlir::Value value);
 
 inline mlir::RankedTensorType tensorOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 inline int64_t dim(mlir::Value value, int i) { return tensorOf(value).getDimSize(i); }
+
+// The capacity of a bucket as kernels see it. Live rows are data; the capacity only drops register tiles that are taller (six
+// rows at most). One row has a kernel of its own, all other buckets share one. A kernel without such tiles gets no capacity at
+// all.
+inline int32_t tileRows(int64_t rows) { return rows == 1 ? 1 : 8; }
+
 uint64_t bytesOf(mlir::Value value); // packed types rounded up
 uint64_t bytesOf(mlir::ValueRange values);
 
