@@ -27,6 +27,9 @@ template <class Enum> bool in_range(Enum value, Enum last) { return static_cast<
 // [offset, offset + bytes) lies inside [0, size), without overflow.
 inline bool fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
 
+// The verifier checks where a vector starts, not where its 8-byte elements do.
+inline bool aligned(const flatbuffers::Vector<uint64_t> &vector) { return reinterpret_cast<uintptr_t>(vector.Data()) % 8 == 0; }
+
 // Bytes of a tensor; false when they do not fit 64 bits.
 template <class Shape> bool tensor_bytes(const Shape &shape, uint64_t element, uint64_t *bytes) {
   *bytes = element;

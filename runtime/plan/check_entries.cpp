@@ -33,6 +33,8 @@ struct EntryChecker {
 
   Result<void> binding(const plan::Binding &b, bool input) const {
     const std::string name = cat(where, ": ", input ? "input " : "output ", quote(b.name()->str()));
+    if (!aligned(*b.shape()))
+      return refuse(name + " has a shape that is not aligned to its size");
     uint64_t bytes = 0;
     if (!in_range(b.dtype(), plan::DType::MAX))
       return refuse(cat(name, " is of type ", int(b.dtype()), ", the last type is ", int(plan::DType::MAX)));

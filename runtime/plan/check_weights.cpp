@@ -49,6 +49,8 @@ static Result<void> layout(const plan::WeightStack &stack, uint64_t bytes, const
 
 static Result<void> stack(const plan::Plan &plan, const plan::WeightStack &stack) {
   const std::string name = "weight " + quote(stack.pattern()->str());
+  if (!aligned(*stack.shape()) || !aligned(*stack.offsets()))
+    return refuse(name + " has numbers that are not aligned to their size");
   K31_TRY(members(stack, name));
   uint64_t bits = dtype_bits(stack.dtype()->string_view()), bytes = 0;
   if (bits == 0 || bits % 8 != 0)

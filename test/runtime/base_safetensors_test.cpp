@@ -2,7 +2,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/safetensors.h"
 #include "test/runtime/plan_builder.h"
-#include <cstring>
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace k31::test {
@@ -61,7 +61,8 @@ TEST_F(BaseSafetensors, RoundTrip) {
     EXPECT_EQ(at->shape, tensor.shape);
     EXPECT_EQ(at->file, 7u);
     ASSERT_EQ(at->end - at->begin, tensor.bytes.size());
-    EXPECT_EQ(0, memcmp(bytes.data() + at->begin, tensor.bytes.data(), tensor.bytes.size()));
+    EXPECT_TRUE(std::equal(tensor.bytes.begin(), tensor.bytes.end(),
+                           std::as_bytes(std::span(bytes)).begin() + static_cast<ptrdiff_t>(at->begin)));
   }
   EXPECT_EQ(read_back->front().name, "a") << "tensors come in order of name";
 }
