@@ -79,14 +79,8 @@ private:
       return success();
     if (*stream >= entry.getStreams())
       return op->emitOpError("is on stream ") << *stream << ", but the entry has " << entry.getStreams();
-    if (auto record = dyn_cast<RecordOp>(op); record && record.getEvent() >= entry.getEvents())
-      return op->emitOpError("records event ") << record.getEvent() << ", but the entry has " << entry.getEvents();
-    if (auto wait = dyn_cast<WaitOp>(op)) {
-      if (wait.getEvent() >= entry.getEvents())
-        return op->emitOpError("waits for event ") << wait.getEvent() << ", but the entry has " << entry.getEvents();
-      if (!order.isRecorded(wait.getEvent()))
-        return op->emitOpError("waits for event ") << wait.getEvent() << ", which no earlier command records";
-    }
+    if (auto wait = dyn_cast<WaitOp>(op); wait && !order.isRecorded(wait.getEvent()))
+      return op->emitOpError("waits for event ") << wait.getEvent() << ", which no earlier command records";
     if (auto launch = dyn_cast<LaunchOp>(op)) {
       if (!symbols.lookup<KernelOp>(launch.getKernel()))
         return op->emitOpError("launches @") << launch.getKernel() << ", which is no kernel of the plan";
@@ -163,10 +157,8 @@ private:
 LogicalResult checkKernel(KernelOp kernel, SymbolTable &symbols) {
   if (kernel.getSpec())
     return kernel.emitOpError("is not compiled; run compile-kernels");
-  if (kernel.getSymbol().empty())
-    return kernel.emitOpError("has no symbol");
-  if (kernel.getImages().empty())
-    return kernel.emitOpError("has no image");
+  if (kernel.getImages().empty() || kernel.getSymbol().empty())
+    return kernel.emitOpError("has no image; run compile-kernels");
   for (Attribute image : kernel.getImages())
     if (!symbols.lookup<ImageOp>(cast<FlatSymbolRefAttr>(image).getValue()))
       return kernel.emitOpError("names the image ") << image << ", which the plan does not have";
