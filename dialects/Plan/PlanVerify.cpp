@@ -1,5 +1,6 @@
 // What one plan op alone can say about itself; check-plan looks at entries as a whole.
 #include "dialects/Plan/Plan.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "dialects/Support/Verify.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -193,7 +194,11 @@ LogicalResult CollectiveOp::verify() {
     return failure();
   if (getAxis() == MeshAxis::none)
     return emitOpError() << "expected a mesh axis, found none";
-  int64_t elements = cast<RankedTensorType>(getSource().getType()).getNumElements();
+  // A plan file knows a buffer as bytes only; read back, it has as many elements of u8.
+  auto source = cast<RankedTensorType>(getSource().getType());
+  int64_t elements = source.getNumElements();
+  if (source.getElementType().isInteger(8))
+    elements /= llvm::StringSwitch<int64_t>(getDtype()).Cases({"f32", "i32"}, 4).Case("bf16", 2).Default(1);
   if (static_cast<int64_t>(getCount()) != elements)
     return emitOpError() << "count is " << getCount() << ", but the source has " << elements << " elements";
   return isOnStream(*this, getStream());

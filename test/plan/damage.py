@@ -1,0 +1,21 @@
+"""damage.py IN OUT flip|tables: a copy of a plan with a changed byte, or with a root offset that points outside under a right trailer."""
+import ctypes
+import struct
+import sys
+
+source, target, how = sys.argv[1:]
+data = bytearray(open(source, "rb").read())
+if how == "flip":
+    data[100] ^= 1
+else:
+    data[0:4] = struct.pack("<I", 0x7FFFFFF0)
+    xxhash = ctypes.CDLL("libxxhash.so.0")
+
+    class Hash(ctypes.Structure):
+        _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+    xxhash.XXH3_128bits.restype = Hash
+    body = bytes(data[:-32])
+    digest = xxhash.XXH3_128bits(body, ctypes.c_size_t(len(body)))
+    data[-24:-8] = struct.pack(">QQ", digest.high, digest.low)
+open(target, "wb").write(data)
