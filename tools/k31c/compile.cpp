@@ -1,4 +1,5 @@
 // k31c compile: a checkpoint to a plan file, with its memory table.
+#include "codegen/Target.h"
 #include "compiler/Export/PlanFile.h"
 #include "compiler/Import/ImportModel.h"
 #include "compiler/Pipeline.h"
@@ -20,6 +21,7 @@ namespace {
 struct Options {
   std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir, output = "model.k31";
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
+  std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;
 };
 
@@ -63,7 +65,28 @@ void setOptions(mlir::ModuleOp module, const Options &options) {
   text("activations", options.activations), text("target", options.target);
   if (options.mlaNormEps)
     text("mla_norm_eps", cat(*options.mlaNormEps));
+  if (!options.cpuLevels.empty())
+    text("cpu_levels", llvm::join(options.cpuLevels, ","));
   module->setAttr("k31.options", b.getDictionaryAttr(entries));
+}
+
+// Keeps the images of the chosen processor levels, in their order of preference.
+std::string keepLevels(mlir::ModuleOp module, const std::vector<std::string> &levels) {
+  if (levels.empty())
+    return "";
+  for (auto kernel : module.getOps<planir::KernelOp>()) {
+    llvm::SmallVector<mlir::Attribute> kept;
+    for (mlir::Attribute image : kernel.getImages())
+      if (llvm::is_contained(levels, llvm::cast<mlir::FlatSymbolRefAttr>(image).getValue()))
+        kept.push_back(image);
+    if (kept.empty())
+      return "--cpu-level " + llvm::join(levels, ",") + ": kernel '" + kernel.getName().str() + "' has no image for any of them";
+    kernel.setImagesAttr(mlir::ArrayAttr::get(module.getContext(), kept));
+  }
+  for (auto image : llvm::make_early_inc_range(module.getOps<planir::ImageOp>()))
+    if (!llvm::is_contained(levels, image.getSymName()))
+      image.erase();
+  return "";
 }
 
 int usage(const Options &o) {
@@ -73,6 +96,13 @@ int usage(const Options &o) {
     return fail(1, "--target sm_90a: this build makes no CUDA kernels yet; give --target cpu");
   if (o.target != "cpu")
     return fail(2, "--target " + o.target + ": unknown; give --target cpu");
+  const Target &target = *llvm::cantFail(Target::find(o.target));
+  std::string known;
+  for (const HostLevel &level : target.hostLevels())
+    known += (known.empty() ? "" : ", ") + level.name.str();
+  for (const std::string &level : o.cpuLevels)
+    if (llvm::none_of(target.hostLevels(), [&](const HostLevel &other) { return other.name == level; }))
+      return fail(2, "--cpu-level " + level + ": unknown; the levels are " + known);
   if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
     return fail(2, "--memory-limit " + o.memoryLimit + ": expected h100, h200 or bytes such as 24G");
   return 0;
@@ -112,6 +142,8 @@ int compile(const Options &o) {
   if (mlir::failed(manager.run(module->get())))
     return failed("the compiler failed without a reason; please report it");
 
+  if (const std::string why = keepLevels(module->get(), o.cpuLevels); !why.empty())
+    return fail(1, why);
   mlir::FailureOr<std::string> flatbuffer = exportPlan(module->get());
   if (mlir::failed(flatbuffer))
     return failed("the plan cannot be exported");
@@ -158,6 +190,11 @@ Command addCompile(CLI::App &app) {
   command->add_option("--activations", o.activations, "Element type of activations and caches")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
+  command
+      ->add_option("--cpu-level", o.cpuLevels,
+                   "Host processors that the plan runs on, as x86-64-v4,x86-64-v3; all known levels unless given")
+      ->delimiter(',')
+      ->type_name("LEVELS");
   command->add_option("--memory-limit", o.memoryLimit,
                       "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)");
   command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
