@@ -109,6 +109,9 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
 } // namespace
 
 Result<void> write_file(const std::string &path, std::span<const std::span<const std::byte>> parts) {
+  struct stat existing;
+  if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) // the rename would replace a device or a folder's name
+    return fail(Code::io, cat("cannot write ", quote(path, 4096), ": it exists and is no regular file; give another name"));
   static std::atomic<unsigned> serial{0};
   const std::string temporary = cat(path, ".tmp.", getpid(), ".", serial++);
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
