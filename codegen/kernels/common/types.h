@@ -4,7 +4,16 @@
 // or DType, or an array of int32_t), so that a specialised copy is a plain constant. `Args` is what Bind fixes: only
 // eight-byte pointers, in the order of the op's operands, then its results, then its workspace.
 #pragma once
+#if defined(__CUDACC_RTC__) // NVRTC has no standard headers
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
+#else
 #include <cstdint>
+#endif
 
 namespace k31::kernels {
 

@@ -1,0 +1,29 @@
+// Exponentials that agree with the host kernels bit for bit (common/host.h): routing and sampling choose the same ids on both.
+#pragma once
+#include "codegen/kernels/common/cuda.cuh"
+
+namespace k31::kernels {
+
+// e^x, about 1 ulp: 0 below -87.3, held at e^88.3 above, NaN stays NaN.
+K31_DEVICE float host_exp(float x) {
+  if (x != x)
+    return x;
+  if (x < -87.3f)
+    return 0.0f;
+  x = fminf(x, 88.3f);
+  float n = floorf(__fmaf_rn(x, 1.44269504088896341f, 0.5f));
+  float r = __fmaf_rn(n, -0.693359375f, x);
+  r = __fmaf_rn(n, 2.12194440e-4f, r);
+  float y = 1.9875691500e-4f;
+  y = __fmaf_rn(y, r, 1.3981999507e-3f);
+  y = __fmaf_rn(y, r, 8.3334519073e-3f);
+  y = __fmaf_rn(y, r, 4.1665795894e-2f);
+  y = __fmaf_rn(y, r, 1.6666665459e-1f);
+  y = __fmaf_rn(y, r, 5.0000001201e-1f);
+  y = __fadd_rn(__fmaf_rn(y, __fmul_rn(r, r), r), 1.0f);
+  return __uint_as_float(__float_as_uint(y) + ((uint32_t)(int32_t)n << 23));
+}
+
+K31_DEVICE float host_sigmoid(float x) { return __fdiv_rn(1.0f, __fadd_rn(1.0f, host_exp(-x))); }
+
+} // namespace k31::kernels
