@@ -20,6 +20,7 @@ struct Session::Impl {
   explicit Impl(PlanFile file) : file(std::move(file)) {}
   PlanFile file;
   std::unique_ptr<Bound> bound;
+  Observer observer;
 };
 
 Session::Session() = default;
@@ -77,6 +78,21 @@ static Result<const Port *> check_port(const std::vector<Port> &ports, const cha
   return fail(Code::invalid_input, cat("the entry has no ", side, " ", quote(name), ", it has: ", known));
 }
 
+// As execute(), with the observer told of each launch.
+static void execute_observed(const Program &program, host::ThreadPool &pool, const Observer &observer) {
+  std::vector<std::span<const std::byte>> args;
+  for (const Step &step : program.steps) {
+    execute(step, pool);
+    if (!step.launch)
+      continue;
+    args.clear();
+    const auto *pointers = static_cast<const std::byte *const *>(step.args);
+    for (const plan::Slice *slice : *step.launch->args())
+      args.emplace_back(pointers[args.size()], slice->bytes());
+    observer(*step.launch, args);
+  }
+}
+
 Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) {
   if (!impl->bound)
     return fail(Code::invalid_input, "the session is not bound; call bind() before run()");
@@ -93,12 +109,17 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
   for (const NamedInput &input : inputs)
     if (!input.bytes.empty())
       memcpy(find(program.inputs, input.name)->data, input.bytes.data(), input.bytes.size());
-  execute(program, *bound.pool);
+  if (impl->observer)
+    execute_observed(program, *bound.pool, impl->observer);
+  else
+    execute(program, *bound.pool);
   for (const NamedOutput &output : outputs)
     if (!output.bytes.empty())
       memcpy(output.bytes.data(), find(program.outputs, output.name)->data, output.bytes.size());
   return {};
 }
+
+void Session::observe(Observer observer) { impl->observer = std::move(observer); }
 
 std::span<std::byte> Session::arena(uint32_t index) {
   if (!impl->bound || index >= impl->bound->arenas.size())

@@ -18,6 +18,7 @@ namespace k31 {
 namespace plan {
 struct Plan;
 struct Entry;
+struct Launch;
 } // namespace plan
 
 struct BindOptions {
@@ -37,6 +38,10 @@ struct NamedOutput {
   std::span<std::byte> bytes;
 };
 
+// A launch that has just run, and the bytes of its arguments in the order of the kernel's Args. Memory is shared: a later launch
+// may overwrite an output, so copy what is needed later. Rows past the live ones hold anything.
+using Observer = std::function<void(const plan::Launch &launch, std::span<const std::span<const std::byte>> args)>;
+
 class Session {
 public:
   static Result<std::unique_ptr<Session>> load(const std::string &plan_path);
@@ -48,6 +53,10 @@ public:
 
   // Runs entry number `entry` of the plan. Bound sessions only.
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
+
+  // Calls the observer after each launch of every later run, on the thread that called run(); an empty one ends that. It may not
+  // call the session. A run without an observer costs nothing more; one with it allocates.
+  void observe(Observer observer);
 
   // Direct access to the memory of an arena (tests, state save and restore); empty before bind.
   std::span<std::byte> arena(uint32_t index);

@@ -89,12 +89,12 @@ struct Preparer {
 
   void copy(Program &program, const plan::Slice &source, const plan::Slice &dest, uint64_t bytes) const {
     if (bytes > 0 && address(source) != address(dest))
-      program.steps.push_back({nullptr, address(source), address(dest), bytes, 0});
+      program.steps.push_back({nullptr, address(source), address(dest), bytes, 0, nullptr});
   }
 
   void launch(Program &program, const plan::Launch &launch) const {
-    program.steps.push_back(
-        {code.functions[launch.kernel()], program.pointers.data() + program.pointers.size(), nullptr, 0, launch.grid_x()});
+    program.steps.push_back({code.functions[launch.kernel()], program.pointers.data() + program.pointers.size(), nullptr, 0,
+                             launch.grid_x(), &launch});
     for (const plan::Slice *arg : *launch.args())
       program.pointers.push_back(address(*arg));
   }

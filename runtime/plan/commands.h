@@ -15,6 +15,7 @@ struct Step {
   void *dest;
   uint64_t bytes;
   uint32_t tasks;
+  const plan::Launch *launch; // null: a copy
 };
 
 struct Port {
@@ -29,12 +30,16 @@ struct Program {
   std::vector<Port> inputs, outputs;
 };
 
+inline void execute(const Step &step, host::ThreadPool &pool) {
+  if (step.function)
+    pool.run(step.function, step.args, step.tasks);
+  else
+    memmove(step.dest, step.args, step.bytes);
+}
+
 inline void execute(const Program &program, host::ThreadPool &pool) {
   for (const Step &step : program.steps)
-    if (step.function)
-      pool.run(step.function, step.args, step.tasks);
-    else
-      memmove(step.dest, step.args, step.bytes);
+    execute(step, pool);
 }
 
 } // namespace k31

@@ -61,6 +61,38 @@ TEST_F(PlanSession, RunsTheSamplePlan) {
   }
 }
 
+TEST_F(PlanSession, ObserverSeesEachLaunchAfterItRan) {
+  add_weights(plan, folder.path());
+  auto session = bound();
+  ASSERT_TRUE(session) << session.error().message;
+  const std::vector<int32_t> tokens = {9, 2, 0, 7}, counts = {4, 2, 2, 0}, rows = {0, 3};
+  std::vector<float> logits(32, NAN), seen; // seen: the last launch's output of the logits' size
+  const NamedInput inputs[] = {{"tokens", in(tokens)}, {"counts", in(counts)}, {"logit_rows", in(rows)}};
+  const NamedOutput outputs[] = {{"logits", out(logits)}};
+  size_t launches = 0;
+  (*session)->observe([&](const plan::Launch &launch, std::span<const std::span<const std::byte>> args) {
+    ++launches;
+    ASSERT_EQ(args.size(), launch.args()->size());
+    for (uint32_t i = 0; i < args.size(); ++i) {
+      ASSERT_EQ(args[i].size(), launch.args()->Get(i)->bytes());
+      ASSERT_EQ(args[i].data(), (*session)->arena(launch.args()->Get(i)->arena()).data() + launch.args()->Get(i)->offset());
+      if (launch.args()->Get(i)->access() == plan::Access::write && args[i].size() == logits.size() * sizeof(float))
+        seen.resize(logits.size()), memcpy(seen.data(), args[i].data(), args[i].size());
+    }
+  });
+  ASSERT_TRUE((*session)->run(0, inputs, outputs));
+  size_t expected = 0;
+  for (const plan::CommandUnion &command : plan.entries[0]->commands)
+    expected += command.type == plan::Command::Launch;
+  ASSERT_GT(expected, 0u);
+  EXPECT_EQ(launches, expected);
+  EXPECT_EQ(logits, expected_logits(tokens, rows));
+  EXPECT_EQ(seen, logits);
+  (*session)->observe({});
+  ASSERT_TRUE((*session)->run(0, inputs, outputs));
+  EXPECT_EQ(launches, expected);
+}
+
 TEST_F(PlanSession, ShortInputsAndOutputsCopyWhatIsLive) {
   add_weights(plan, folder.path());
   auto session = bound();
