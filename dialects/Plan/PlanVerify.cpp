@@ -1,7 +1,8 @@
 // What one plan op alone can say about itself; check-plan looks at entries as a whole.
 #include "dialects/Plan/Plan.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "dialects/Support/Pattern.h"
 #include "dialects/Support/Verify.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -86,8 +87,8 @@ LogicalResult ArenaOp::verify() {
 
 LogicalResult WeightsOp::verify() {
   size_t members = getMembers().size(), sources = std::max<size_t>(members, 1);
-  if (getPattern().count("{}") != (members ? 1u : 0u))
-    return emitOpError() << "pattern has " << getPattern().count("{}") << " placeholders, but there are " << members
+  if (placeholders(getPattern()) != (members ? 1u : 0u))
+    return emitOpError() << "pattern has " << placeholders(getPattern()) << " placeholders, but there are " << members
                          << " members";
   if (getOffsets().size() != sources || getFiles().size() != sources)
     return emitOpError() << "has " << getFiles().size() << " files and " << getOffsets().size() << " offsets, expected "

@@ -24,7 +24,8 @@ K31_DEVICE uint4 load_streamed(const void *p) {
 
 // 16 bytes from global to shared memory, past the first-level cache; `bytes` of 0 writes zeros and reads nothing.
 K31_DEVICE void copy_async16(void *to, const void *from, int bytes = 16) {
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes)
+               : "memory");
 }
 K31_DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most N of this thread's newest groups are under way.

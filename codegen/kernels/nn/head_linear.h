@@ -6,10 +6,10 @@
 namespace k31::kernels::head_linear {
 
 struct Config {
-  int32_t rows = 0;  // T, capacity
+  int32_t rows = 0; // T, capacity
   int32_t heads = 0;
-  int32_t in = 0;    // values of one head of x
-  int32_t out = 0;   // values of one head of the result
+  int32_t in = 0;         // values of one head of x
+  int32_t out = 0;        // values of one head of the result
   int32_t transposed = 0; // 0: W[h] is [out, in]; 1: W[h] is [in, out]
   int32_t ld_x = 0;       // elements between rows of x
   int32_t head_x = 0;     // elements between heads of x
@@ -22,9 +22,9 @@ struct Config {
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("heads", &Config::heads), f("in", &Config::in), f("out", &Config::out),
-        f("transposed", &Config::transposed), f("ld_x", &Config::ld_x), f("head_x", &Config::head_x), f("head_w", &Config::head_w),
-        f("w_begin", &Config::w_begin), f("ld_out", &Config::ld_out), f("x_type", &Config::x_type), f("w_type", &Config::w_type),
-        f("out_type", &Config::out_type);
+        f("transposed", &Config::transposed), f("ld_x", &Config::ld_x), f("head_x", &Config::head_x),
+        f("head_w", &Config::head_w), f("w_begin", &Config::w_begin), f("ld_out", &Config::ld_out), f("x_type", &Config::x_type),
+        f("w_type", &Config::w_type), f("out_type", &Config::out_type);
   }
 };
 

@@ -16,15 +16,15 @@ struct Config {
   int32_t epilogue = 0; // 1: a region is attached; 0: the sum is stored
   DType x_type = DType::bf16;
   DType w_type = DType::bf16;
-  int32_t ld_x = 0;                       // elements between rows of x
-  int32_t extras = 0;                     // extra operands of the epilogue
-  int32_t extra_kind[kMaxOperands] = {};  // OperandKind
-  int32_t extra_type[kMaxOperands] = {};  // DType
-  int32_t extra_ld[kMaxOperands] = {};    // elements between rows (element and row_scalar kinds)
-  int32_t extra_cols[kMaxOperands] = {};  // length of a column operand
-  int32_t outputs = 1;                    // results of the region
-  int32_t out_type[kMaxOperands] = {};    // DType
-  int32_t out_ld[kMaxOperands] = {};      // elements between rows of each output
+  int32_t ld_x = 0;                      // elements between rows of x
+  int32_t extras = 0;                    // extra operands of the epilogue
+  int32_t extra_kind[kMaxOperands] = {}; // OperandKind
+  int32_t extra_type[kMaxOperands] = {}; // DType
+  int32_t extra_ld[kMaxOperands] = {};   // elements between rows (element and row_scalar kinds)
+  int32_t extra_cols[kMaxOperands] = {}; // length of a column operand
+  int32_t outputs = 1;                   // results of the region
+  int32_t out_type[kMaxOperands] = {};   // DType
+  int32_t out_ld[kMaxOperands] = {};     // elements between rows of each output
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("n", &Config::n), f("k", &Config::k), f("pair", &Config::pair), f("epilogue", &Config::epilogue),
@@ -36,9 +36,9 @@ struct Config {
 };
 
 struct Args {
-  const void *x;              // [T, K]
-  const void *w;              // [N, K]
-  const int32_t *live;        // [1] live rows
+  const void *x;                // [T, K]
+  const void *w;                // [N, K]
+  const int32_t *live;          // [1] live rows
   void *tail[kMaxOperands * 2]; // the extra operands, then the outputs
 };
 

@@ -23,19 +23,19 @@ struct Config {
   int32_t outputs = 0;
   int32_t out_type[kMaxOperands] = {}; // DType
   int32_t out_ld[kMaxOperands] = {};
-  int32_t phases = 0;                 // reduction depths, 0 for nn.map
-  int32_t sums[kMaxPhases] = {};      // reductions in each phase
+  int32_t phases = 0;            // reduction depths, 0 for nn.map
+  int32_t sums[kMaxPhases] = {}; // reductions in each phase
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("cols", &Config::cols), f("groups", &Config::groups), f("inputs", &Config::inputs),
         f("kind", &Config::kind), f("type", &Config::type), f("ld", &Config::ld), f("length", &Config::length),
-        f("outputs", &Config::outputs), f("out_type", &Config::out_type), f("out_ld", &Config::out_ld), f("phases", &Config::phases),
-        f("sums", &Config::sums);
+        f("outputs", &Config::outputs), f("out_type", &Config::out_type), f("out_ld", &Config::out_ld),
+        f("phases", &Config::phases), f("sums", &Config::sums);
   }
 };
 
 struct Args {
-  const int32_t *live;           // [1] live rows
+  const int32_t *live;          // [1] live rows
   void *tail[kMaxOperands * 2]; // the inputs, then the outputs
 };
 

@@ -4,8 +4,8 @@
 // probability reaches top_p is kept (ties: lower id first) and one is drawn. The draw depends on (seed, counter) alone, so a
 // sequence gives the same text alone and in a batch: u in [0, 1) is splitmix64 of them, and the answer is the first kept id, in
 // ascending order of ids, at which the kept probabilities add up to more than u times their sum.
-// A row with a non-finite logit gives id -1. With `masked` a token whose mask is 0 is never chosen, the bias is added to the others'
-// logits, a bias of -inf excludes too, and a row without any allowed token gives -1.
+// A row with a non-finite logit gives id -1. With `masked` a token whose mask is 0 is never chosen, the bias is added to the
+// others' logits, a bias of -inf excludes too, and a row without any allowed token gives -1.
 #pragma once
 #include "codegen/kernels/common/types.h"
 
@@ -33,8 +33,8 @@ struct Params {
 struct Args {
   const float *logits;  // [L, vocab]
   const Params *params; // [L]
-  void *tail[5]; // mask [L, vocab] uint8 and bias [L, vocab] fp32 when `masked`; live [1] int32, out [L] int32,
-                 // workspace [tasks, vocab] pairs of (float, int32)
+  void *tail[5];        // mask [L, vocab] uint8 and bias [L, vocab] fp32 when `masked`; live [1] int32, out [L] int32,
+                        // workspace [tasks, vocab] pairs of (float, int32)
 };
 
 } // namespace k31::kernels::sample
