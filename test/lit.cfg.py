@@ -2,6 +2,7 @@
 import ctypes
 import os
 import platform
+import subprocess
 
 import lit.formats
 
@@ -69,3 +70,5 @@ for feature, needs in {
         config.available_features.add(feature)
 for tool in config.k31_tools:
     config.available_features.add(tool)
+if subprocess.run([config.python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0:
+    config.available_features.add("numpy")
