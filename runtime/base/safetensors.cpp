@@ -8,6 +8,8 @@
 #include <atomic>
 #include <filesystem>
 #include <iterator>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace k31 {
@@ -15,7 +17,8 @@ namespace {
 
 // Longest header that the format allows.
 constexpr uint64_t kMaxHeader = 100'000'000;
-constexpr const char *kIndexName = "model.safetensors.index.json";
+constexpr uint64_t kMaxConfig = 16u << 20; // far above every real one
+constexpr const char *kIndexName = "model.safetensors.index.json", *kConfigName = "config.json";
 
 struct Header {
   std::string bytes; // length field and JSON
@@ -51,16 +54,29 @@ void add_to_hash(Hasher &hasher, const std::string &name, const Header &header) 
   hasher.update(header.bytes);
 }
 
+Result<std::string> config_hash(const std::string &folder) {
+  const std::string path = join(folder, kConfigName);
+  std::error_code ignored;
+  std::string text;
+  if (std::filesystem::exists(path, ignored)) {
+    K31_ASSIGN(text, read_text(path, kMaxConfig));
+  }
+  return hex(hash128(std::as_bytes(std::span(text))));
+}
+
 struct ParsedFile {
   Header header;
   std::vector<TensorInfo> tensors;
 };
 
-Result<ParsedFile> parse_file(const std::string &path, uint32_t index) {
+// Runs on threads of its own too, so nothing is thrown out of it.
+Result<ParsedFile> parse_file(const std::string &path, uint32_t index) try {
   K31_ASSIGN(Header header, read_header(path));
   K31_ASSIGN(std::vector<TensorInfo> tensors,
              safetensors::parse_header(header.json(), header.bytes.size(), header.file_bytes, index));
   return ParsedFile{std::move(header), std::move(tensors)};
+} catch (const std::bad_alloc &) {
+  return fail(Code::out_of_memory, "no memory is left to read the header");
 }
 
 // Headers of all files, several at a time; the error of the first file that has one.
@@ -72,8 +88,11 @@ Result<std::vector<ParsedFile>> parse_files(const std::string &folder, const std
       results[i] = parse_file(join(folder, names[i]), static_cast<uint32_t>(i));
   };
   std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min<size_t>({names.size(), static_cast<size_t>(cpu_threads()), 16}); ++i)
-    helpers.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min<size_t>({names.size(), static_cast<size_t>(cpu_threads()), 16}); ++i)
+      helpers.emplace_back(work);
+  } catch (const std::system_error &) { // no more threads: those that there are do the work
+  }
   work();
   helpers.clear();
   std::vector<ParsedFile> files;
@@ -160,7 +179,8 @@ Result<Checkpoint> read_checkpoint(const std::string &folder) {
     checkpoint.files.push_back({names[i], files[i].header.file_bytes});
     std::move(files[i].tensors.begin(), files[i].tensors.end(), std::back_inserter(checkpoint.tensors));
   }
-  checkpoint.hash = hex(hasher.digest());
+  K31_ASSIGN(const std::string config, config_hash(folder));
+  checkpoint.hash = hex(hasher.digest()) + config;
   std::sort(checkpoint.tensors.begin(), checkpoint.tensors.end(),
             [](const TensorInfo &a, const TensorInfo &b) { return a.name < b.name; });
   for (size_t i = 1; i < checkpoint.tensors.size(); ++i)
@@ -180,7 +200,8 @@ Result<std::string> checkpoint_hash(const std::string &folder, std::span<const s
       return context(join(folder, name), std::move(header.error()));
     add_to_hash(hasher, name, *header);
   }
-  return hex(hasher.digest());
+  K31_ASSIGN(const std::string config, config_hash(folder));
+  return hex(hasher.digest()) + config;
 }
 
 } // namespace k31

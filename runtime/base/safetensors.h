@@ -31,7 +31,7 @@ struct Checkpoint {
   std::string folder;
   std::vector<ShardFile> files;    // in order of name
   std::vector<TensorInfo> tensors; // in order of name, no name twice
-  std::string hash;                // checkpoint_hash of the files
+  std::string hash;                // checkpoint_hash of the folder and its files
 
   const TensorInfo *find(std::string_view name) const; // null when absent
 };
@@ -45,7 +45,10 @@ Result<Checkpoint> read_checkpoint(const std::string &folder);
 // Reads one file; `file` of each tensor is `index`. Tensors in order of name.
 Result<std::vector<TensorInfo>> read_safetensors(const std::string &path, uint32_t index = 0);
 
-// XXH3-128 in hex over each file's name, a zero byte, and its header (length field and JSON), in the given order.
+// What a plan depends on besides the weights' values, in hex: kHeaderDigits over each file's name, a zero byte, and its header
+// (length field and JSON), in the given order; then as many over the bytes of config.json (none when there is no such file).
+// Two halves, so that a reader can say which one differs.
+constexpr size_t kHeaderDigits = 32;
 Result<std::string> checkpoint_hash(const std::string &folder, std::span<const std::string> names);
 
 // True for names that stay inside the folder they are looked up in.

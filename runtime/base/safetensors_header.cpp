@@ -62,7 +62,7 @@ struct HeaderReader : Reader {
   bool start_object(size_t) override {
     if (depth == 0 || (depth == 1 && !in_list))
       return ++depth, true;
-    return refuse("an object inside " + quote(name()));
+    return refuse("an object inside " + (field == metadata ? std::string("the metadata") : quote(name()))); // which has no name
   }
   bool end_object() override {
     if (depth-- == 2 && field != metadata) {

@@ -53,6 +53,21 @@ std::string first_difference(const plan::Plan &plan, const std::string &folder) 
   return "every tensor that the plan uses is in place, other tensors or metadata differ";
 }
 
+// Plans of format 1.0 know the headers alone.
+Result<void> compare(const plan::Plan &plan, const std::string &folder, std::string_view found) {
+  const std::string_view expected = plan.key()->checkpoint()->string_view();
+  if (found.substr(0, kHeaderDigits) != expected.substr(0, kHeaderDigits))
+    return fail(Code::invalid_input,
+                cat("the headers of the checkpoint in ", quote(folder, 4096), " hash to ", found.substr(0, kHeaderDigits),
+                    ", the plan expects ", quote(expected.substr(0, kHeaderDigits)), ": ", first_difference(plan, folder),
+                    kRemedy));
+  if (expected.size() != kHeaderDigits && found != expected)
+    return fail(Code::invalid_input, cat(quote((std::filesystem::path(folder) / "config.json").string(), 4096), " hashes to ",
+                                         found.substr(kHeaderDigits), ", the plan expects ",
+                                         quote(expected.substr(kHeaderDigits)), ": the file differs or is missing", kRemedy));
+  return {};
+}
+
 } // namespace
 
 Result<void> verify(const plan::Plan &plan, const std::string &folder) {
@@ -69,11 +84,7 @@ Result<void> verify(const plan::Plan &plan, const std::string &folder) {
                                            file->bytes(), ": the file is cut short or of another checkpoint", kRemedy));
   }
   K31_ASSIGN(const std::string hash, checkpoint_hash(folder, names));
-  if (hash != plan.key()->checkpoint()->string_view())
-    return fail(Code::invalid_input,
-                cat("the headers of the checkpoint in ", quote(folder, 4096), " hash to ", hash, ", the plan expects ",
-                    plan.key()->checkpoint()->str(), ": ", first_difference(plan, folder), kRemedy));
-  return {};
+  return compare(plan, folder, hash);
 }
 
 } // namespace k31::weights

@@ -6,7 +6,8 @@
 
 namespace k31::weights {
 
-// Compares the files' sizes and the hash over their headers; when the hash differs, names the first tensor that does.
+// Compares the files' sizes and the hashes over their headers and config.json; names the file, and the first tensor, that
+// differs.
 Result<void> verify(const plan::Plan &plan, const std::string &folder);
 
 } // namespace k31::weights

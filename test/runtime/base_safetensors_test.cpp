@@ -90,7 +90,20 @@ TEST_F(BaseSafetensors, RefusesDamagedHeaders) {
   EXPECT_HAS(refusal(raw("{\"a\xff\": {}}", 0)), "no valid JSON");
   EXPECT_HAS(refusal(raw("[1]", 0)), "a list where");
   EXPECT_HAS(refusal(raw("{\"a\": 3}", 0)), "a number where");
-  EXPECT_HAS(refusal(raw("{\"__metadata__\": {\"a\": 1}}", 0)), "a number where");
+  for (const std::string before : {"", R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"}) { // with and without a tensor
+    const auto metadata = [&](const std::string &value) {
+      return refusal(raw("{" + before + "\"__metadata__\":{\"k\":" + value + "}}", before.empty() ? 0 : 4));
+    };
+    EXPECT_EQ(metadata("\"text\""), "(accepted)");
+    EXPECT_HAS(metadata("{}"), "an object inside the metadata");
+    EXPECT_HAS(metadata("{\"a\":\"b\"}"), "an object inside the metadata");
+    EXPECT_HAS(metadata("1"), "a number where");
+    EXPECT_HAS(metadata("-1"), "negative number -1");
+    EXPECT_HAS(metadata("1.5"), "is not an integer");
+    EXPECT_HAS(metadata("[]"), "a list where");
+    EXPECT_HAS(metadata("null"), "null where");
+    EXPECT_HAS(metadata("true"), "a boolean where");
+  }
   EXPECT_HAS(refusal(raw(std::string(100000, '['), 0)), "a list where");
   EXPECT_HAS(refusal(raw("{\"a\":{\"b\":{", 0)), "unknown field 'b'");
 }
@@ -138,6 +151,28 @@ TEST_F(BaseSafetensors, ReadsShards) {
   EXPECT_NE(checkpoint->hash, *checkpoint_hash(folder.path(), swapped));
   shard("m-2.safetensors", {"b", "e"});
   EXPECT_NE(checkpoint->hash, *checkpoint_hash(folder.path(), names)) << "a header changed";
+  EXPECT_EQ(checkpoint->hash.substr(kHeaderDigits), checkpoint_hash(folder.path(), names)->substr(kHeaderDigits));
+}
+
+TEST_F(BaseSafetensors, HashCoversTheConfig) {
+  shard("model.safetensors", {"a"});
+  const auto hash = [&] {
+    const auto checkpoint = read_checkpoint(folder.path());
+    EXPECT_TRUE(checkpoint) << checkpoint.error().message;
+    return checkpoint ? checkpoint->hash : "";
+  };
+  const std::string without = hash();
+  EXPECT_EQ(without.size(), 2 * kHeaderDigits);
+  ASSERT_TRUE(write_file(folder.path("config.json"), "{\"rms_norm_eps\": 1e-5}"));
+  const std::string first = hash();
+  EXPECT_NE(first, without);
+  ASSERT_TRUE(write_file(folder.path("config.json"), "{\"rms_norm_eps\": 1e-6}"));
+  EXPECT_NE(hash(), first);
+  EXPECT_EQ(hash().substr(0, kHeaderDigits), first.substr(0, kHeaderDigits)) << "the headers are the same";
+  const std::string names[] = {"model.safetensors"};
+  EXPECT_EQ(hash(), *checkpoint_hash(folder.path(), names));
+  std::filesystem::resize_file(folder.path("config.json"), uint64_t(1) << 30);
+  EXPECT_HAS(read_checkpoint(folder.path()).error().message, "config.json' has 1073741824 bytes");
 }
 
 TEST_F(BaseSafetensors, RefusesInconsistentShards) {

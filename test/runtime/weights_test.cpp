@@ -207,6 +207,19 @@ TEST_F(WeightsRefusal, UnusedDifferences) {
   plan.key->checkpoint[3] = 'x';
   EXPECT_HAS(refusal(), "every tensor that the plan uses is in place");
 }
+TEST_F(WeightsRefusal, NamesAnotherConfig) {
+  ASSERT_TRUE(write_file(folder.path("config.json"), "{\"rms_norm_eps\": 1e-5}"));
+  EXPECT_HAS(refusal(), "config.json' hashes to ");
+  plan.key->checkpoint = read_checkpoint(folder.path())->hash;
+  EXPECT_EQ(refusal(), "(accepted)");
+  ASSERT_TRUE(write_file(folder.path("config.json"), "{\"rms_norm_eps\": 1e-6}"));
+  EXPECT_HAS(refusal(), "config.json' hashes to ");
+  EXPECT_HAS(refusal(), "the file differs or is missing; name the checkpoint that the plan was made from");
+  plan.key->checkpoint.resize(kHeaderDigits); // as format 1.0 has it
+  EXPECT_EQ(refusal(), "(accepted)");
+  plan.key->checkpoint.clear();
+  EXPECT_HAS(refusal(), "the plan expects ''");
+}
 TEST_F(WeightsRefusal, DamagedHeader) { EXPECT_HAS(damage("{\"layers", "[\"layers"), "the header holds"); }
 
 TEST_F(WeightsRefusal, NumbersOfAStack) {
