@@ -52,7 +52,7 @@ Result<void> Session::bind(const BindOptions &options) {
   if (options.poison)
     poison_arenas(plan(), bound->arenas);
   K31_TRY(weights::load(plan(), options.weights, bound->arenas, threads, options.progress));
-  bound->pool = std::make_unique<host::ThreadPool>(threads);
+  K31_ASSIGN(bound->pool, host::ThreadPool::start(threads));
   impl->bound = std::move(bound);
   return {};
 }

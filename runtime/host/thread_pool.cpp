@@ -1,4 +1,6 @@
 #include "runtime/host/thread_pool.h"
+#include "runtime/base/cat.h"
+#include <algorithm>
 #include <chrono>
 
 namespace k31::host {
@@ -33,11 +35,28 @@ constexpr uint32_t left_in(uint64_t ticket) { return static_cast<uint32_t>(ticke
 } // namespace
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this] { work(); });
+  try {
+    workers.reserve(static_cast<size_t>(std::max(threads - 1, 0)));
+    for (int i = 1; i < threads; ++i)
+      workers.emplace_back([this] { work(); });
+  } catch (...) {
+    stop(); // no destructor will: a thread that is not joined ends the process
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+Result<std::unique_ptr<ThreadPool>> ThreadPool::start(int threads) {
+  try {
+    return std::make_unique<ThreadPool>(threads);
+  } catch (const std::exception &error) { // system_error, or bad_alloc
+    return fail(Code::out_of_memory,
+                cat("cannot start ", threads, " threads: ", error.what(), "; use fewer, or raise the limits of the process"));
+  }
+}
+
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stopping.store(true);
   epoch.fetch_add(1);
   epoch.notify_all();

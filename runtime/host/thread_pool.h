@@ -1,9 +1,11 @@
 // Threads that share the tasks of one launch. A launch costs about a microsecond: workers watch one word for some tens of
 // microseconds after their last task, then sleep, so an idle process uses no processor time.
 #pragma once
+#include "runtime/base/result.h"
 #include "runtime/host/image.h"
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -11,8 +13,9 @@ namespace k31::host {
 
 class ThreadPool {
 public:
-  // `threads` in all: the caller of run() is one of them.
+  // `threads` in all: the caller of run() is one of them. Throws when the system gives no more threads; start() does not.
   explicit ThreadPool(int threads);
+  static Result<std::unique_ptr<ThreadPool>> start(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
@@ -25,6 +28,7 @@ public:
 
 private:
   void work();
+  void stop();
   uint32_t take_tasks(uint64_t seen);
   uint64_t wait_for_launch(uint32_t last);
 
