@@ -11,6 +11,7 @@ struct Engine::Sequence {
   Request request;
   std::vector<int32_t> tokens; // prompt and drawn
   BlockTable table;
+  int32_t wanted_slot = -1; // -1: any
   int32_t slot = -1;
   uint32_t done = 0;         // positions in the cache
   uint32_t drawn = 0;        // tokens
@@ -30,7 +31,7 @@ Engine::Engine(Executor &executor, EngineOptions options)
 
 Engine::~Engine() = default;
 
-Result<SequenceId> Engine::add(Request request) {
+Result<SequenceId> Engine::add_in_slot(Request request, int32_t slot) {
   const uint64_t count = request.tokens.size();
   if (!count)
     return fail(Code::invalid_input, "the prompt is empty; expected at least one token");
@@ -48,14 +49,15 @@ Result<SequenceId> Engine::add(Request request) {
   if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature) || !(sampling.top_p > 0) || sampling.top_p > 1)
     return fail(Code::invalid_input, cat("temperature ", sampling.temperature, " and top_p ", sampling.top_p,
                                          "; expected a temperature of at least 0 and top_p above 0 and at most 1"));
-  if (request.slot >= 0 && uint32_t(request.slot) >= model.slots)
-    return fail(Code::invalid_input, cat("state slot ", request.slot, " of ", model.slots));
+  if (slot >= 0 && uint32_t(slot) >= model.slots)
+    return fail(Code::invalid_input, cat("state slot ", slot, " of ", model.slots));
   const bool logits = request.on_logits || request.max_tokens;
   if (logits && std::none_of(model.entries.begin(), model.entries.end(), [](const EntryFacts &e) { return e.logit_rows; }))
     return fail(Code::unsupported, "no entry of the plan gives logits");
 
   auto sequence = std::make_unique<Sequence>();
   sequence->id = next_id++;
+  sequence->wanted_slot = slot;
   // All memory that the sequence will need, so that steps take none.
   sequence->tokens.reserve(std::min<uint64_t>(count + request.max_tokens, uint64_t(model.max_context) + 1));
   sequence->tokens = request.tokens;
@@ -79,11 +81,11 @@ void Engine::admit() {
     }
     if (need + promised > block_pool.available())
       return; // in order of arrival: a short one does not overtake a long one for ever
-    if (sequence.request.slot >= 0 && !state_pool.is_free(sequence.request.slot)) {
+    if (sequence.wanted_slot >= 0 && !state_pool.is_free(sequence.wanted_slot)) {
       ++it;
       continue;
     }
-    sequence.slot = *state_pool.take(sequence.request.slot);
+    sequence.slot = *state_pool.take(sequence.wanted_slot);
     promised += need;
     const auto place = std::find_if(running.begin(), running.end(), [&](const Owned &other) { return other->id > sequence.id; });
     running.insert(place, std::move(*it));

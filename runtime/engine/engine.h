@@ -30,7 +30,9 @@ public:
   ~Engine();
 
   // Queues a sequence. Refuses what the plan can never run.
-  Result<SequenceId> add(Request request);
+  Result<SequenceId> add(Request request) { return add_in_slot(std::move(request), -1); }
+  // For tests: the sequence waits for the given state slot; -1: any.
+  Result<SequenceId> add_in_slot(Request request, int32_t slot);
 
   // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error.
   Result<StepReport> step();

@@ -19,8 +19,6 @@ struct Request {
   // When set: the logits of every position that runs (the prompt, and all drawn tokens but the last), once each and in order. The
   // span is valid during the call.
   std::function<void(uint64_t position, std::span<const float> logits)> on_logits;
-
-  int32_t slot = -1; // tests: the state slot to use
 };
 
 enum class Finish {

@@ -102,18 +102,15 @@ TEST(Engine, ChunksGiveTheSameIds) {
 TEST(Engine, ForcedSlots) {
   FakeModel model(facts());
   Engine engine(model);
-  Request request{.tokens = {5, 6}, .max_tokens = 8, .slot = 4};
+  const Request request{.tokens = {5, 6}, .max_tokens = 8};
   const Ids want = expected(request, model.facts()).tokens;
   std::vector<SequenceId> ids;
-  for (const int32_t slot : {4, 4, 0, 5}) { // the second waits for the first
-    request.slot = slot;
-    ids.push_back(*engine.add(request));
-  }
+  for (const int32_t slot : {4, 4, 0, 5}) // the second waits for the first
+    ids.push_back(*engine.add_in_slot(request, slot));
   ASSERT_TRUE(engine.finish());
   for (const SequenceId id : ids)
     EXPECT_EQ(engine.take(id)->tokens, want);
-  request.slot = 6;
-  EXPECT_FALSE(engine.add(request));
+  EXPECT_FALSE(engine.add_in_slot(request, 6));
   expect_empty(engine);
 }
 
@@ -203,8 +200,7 @@ TEST(Engine, RandomStress) {
           request.sampling = {float(random() % 20) / 10, float(random() % 10 + 1) / 10, random()};
         for (int n = random() % 3; n; --n)
           request.stop.push_back(int32_t(random() % 97));
-        if (random() % 8 == 0)
-          request.slot = int32_t(random() % model.facts().slots);
+        const int32_t slot = random() % 8 == 0 ? int32_t(random() % model.facts().slots) : -1;
         auto next = std::make_shared<SequenceId>();
         request.on_token = [&streamed, next](int32_t id) { streamed[*next].push_back(id); };
         if (random() % 4 == 0)
@@ -212,7 +208,7 @@ TEST(Engine, RandomStress) {
             EXPECT_EQ(position, best[*next].size()); // once each, also after a preemption
             best[*next].push_back(int32_t(std::max_element(row.begin(), row.end()) - row.begin()));
           };
-        const auto id = engine.add(request);
+        const auto id = engine.add_in_slot(request, slot);
         ASSERT_TRUE(id) << id.error().message;
         *next = *id;
         requests.emplace(*id, std::move(request));
