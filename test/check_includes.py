@@ -9,14 +9,17 @@ import sys
 
 # folder: (prefixes of our own that it may include, foreign prefixes that it must not include)
 COMPILER_HEADERS = ("mlir/", "llvm/", "lld/", "clang/")
+# Readers of plan files on the compiler's side must refuse what Load refuses, in the same words: one library, one header.
+PLAN_CHECK = "runtime/plan/plan_file.h"
 TABLE = {
     "runtime/schema": ((), COMPILER_HEADERS),
     "runtime": (("runtime/",), COMPILER_HEADERS),
     "codegen/kernels": (("codegen/kernels/",), COMPILER_HEADERS),
     "dialects": (("dialects/",), ()),
     "codegen": (("codegen/", "dialects/"), ()),
-    "compiler": (("compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),
+    "compiler": (("compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK), ()),
     "tools/k31_run": (("tools/k31_run/", "runtime/"), COMPILER_HEADERS),
+    "tools/dev/fuzz": (("tools/dev/fuzz/", "runtime/"), COMPILER_HEADERS),
     "tools/k31c": (("tools/k31c/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),
     "tools/k31_opt": (("compiler/", "codegen/", "dialects/"), ()),
     "tools/k31_translate": (("tools/k31_translate/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),

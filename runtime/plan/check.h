@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/cat.h"
 #include "runtime/base/result.h"
+#include "runtime/plan/dtype.h"
 #include "runtime/schema/plan_generated.h"
 #include <vector>
 
@@ -18,8 +19,6 @@ inline tl::unexpected<Error> refuse(const std::string &text) {
   return fail(Code::invalid_input, text + "; the plan is wrong, compile it again");
 }
 
-// Bytes of one element.
-inline uint64_t bytes_of(plan::DType type) { return type == plan::DType::bf16 ? 2 : type == plan::DType::u8 ? 1 : 4; }
 // Name of an enum's value for a message; "?" for one that the schema does not have.
 template <class Enum> const char *name_of(Enum value, const char *(*names)(Enum)) { return *names(value) ? names(value) : "?"; }
 template <class Enum> bool in_range(Enum value, Enum last) { return static_cast<uint8_t>(value) <= static_cast<uint8_t>(last); }
@@ -38,6 +37,9 @@ template <class Shape> bool tensor_bytes(const Shape &shape, uint64_t element, u
       return false;
   return true;
 }
+
+// Weights that write the same bytes; after each stack has been checked by itself.
+Result<void> overlaps(const plan::Plan &plan);
 
 // One launch, collective, copy, record or wait; `recorded` holds the events that have been recorded before it.
 Result<void> command(const plan::Plan &plan, const plan::Entry &entry, plan::Command type, const void *command,

@@ -83,7 +83,44 @@ struct Checker {
     if (__builtin_mul_overflow(c.count(), bytes_of(c.dtype()), &bytes) || bytes > c.source()->bytes())
       return refuse(cat(where(), ": ", c.count(), " elements of ", plan::EnumNameDType(c.dtype()), " do not fit a source of ",
                         c.source()->bytes(), " bytes"));
+    if (const uint64_t needed = received(c, bytes); needed > c.dest()->bytes())
+      return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " of ", bytes, " bytes over ",
+                        plan::EnumNameMeshAxis(c.axis()), " gives ", needed, " bytes to a destination of ", c.dest()->bytes()));
     return {};
+  }
+
+  uint64_t ranks(plan::MeshAxis axis) const {
+    const plan::Mesh &mesh = *plan.mesh();
+    switch (axis) {
+    case plan::MeshAxis::tp:
+      return mesh.tp();
+    case plan::MeshAxis::dp:
+      return mesh.dp();
+    case plan::MeshAxis::ep:
+      return mesh.ep();
+    case plan::MeshAxis::pp:
+      return mesh.pp();
+    default:
+      return 1;
+    }
+  }
+
+  // Bytes that a collective writes to its destination at least, of a source of `bytes`. At most 2^47 * 2^16.
+  uint64_t received(const plan::Collective &c, uint64_t bytes) const {
+    const uint64_t n = ranks(c.axis());
+    switch (c.op()) {
+    case plan::CollectiveOp::all_gather:
+      return bytes * n;
+    case plan::CollectiveOp::reduce_scatter:
+      return (bytes + n - 1) / n;
+    case plan::CollectiveOp::dispatch: // a capacity of its own, unless the rank is alone
+    case plan::CollectiveOp::combine:
+      return n == 1 ? bytes : 0;
+    case plan::CollectiveOp::send:
+      return 0;
+    default:
+      return bytes;
+    }
   }
 
   Result<void> operator()(const plan::Copy &copy) {

@@ -88,7 +88,7 @@ Result<void> weights(const plan::Plan &plan) {
   K31_TRY(files(plan));
   for (const plan::WeightStack *entry : *plan.weights())
     K31_TRY(stack(plan, *entry));
-  return {};
+  return overlaps(plan);
 }
 
 } // namespace k31::check

@@ -8,8 +8,9 @@ namespace k31 {
 // A full plan holds about a million tables (a launch and its slices count apart), nested four deep.
 static constexpr flatbuffers::uoffset_t kMaxDepth = 16, kMaxTables = 1u << 24;
 
-Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
-  K31_ASSIGN(const std::span<const std::byte> bytes, unseal(file));
+Result<const plan::Plan *> check_plan(std::span<const std::byte> bytes) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % 8 != 0)
+    return fail(Code::internal, "the plan's bytes in memory are not aligned to 8");
   if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
     return fail(Code::unsupported,
                 cat("the plan has ", bytes.size(), " bytes, a FlatBuffer less than 2 GiB; compile it with less code in it"));
@@ -22,7 +23,7 @@ Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
   const plan::Plan *plan = plan::GetPlan(data);
   if (plan->major() != kPlanMajor || plan->minor() > kPlanMinor)
     return fail(Code::unsupported,
-                cat("the plan has format ", plan->major(), ".", plan->minor(), ", this runtime reads ", kPlanMajor, ".0 to ",
+                cat("the plan has format ", plan->major(), ".", plan->minor(), ", this program reads ", kPlanMajor, ".0 to ",
                     kPlanMajor, ".", kPlanMinor,
                     "; compile the plan with the k31c of this release, or use the runtime that belongs to it"));
   K31_TRY(check::model(*plan));
@@ -31,6 +32,11 @@ Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
   K31_TRY(check::code(*plan));
   K31_TRY(check::entries(*plan));
   return plan;
+}
+
+Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
+  K31_ASSIGN(const std::span<const std::byte> flatbuffer, unseal(file));
+  return check_plan(flatbuffer);
 }
 
 Result<PlanFile> PlanFile::open(const std::string &path) {

@@ -1,4 +1,5 @@
-// A plan file on disk: mapped, verified from the trailer inwards, and read-only afterwards. Needs no device.
+// A plan file on disk: mapped, verified from the trailer inwards, and read-only afterwards. Needs no device. The one check of
+// plans: the compiler's readers of plan files call it too.
 #pragma once
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
@@ -23,5 +24,8 @@ private:
 
 // The same checks on bytes in memory, which must be aligned to 8; the plan points into them.
 Result<const plan::Plan *> verify_plan(std::span<const std::byte> file);
+
+// The same for a FlatBuffer without trailer.
+Result<const plan::Plan *> check_plan(std::span<const std::byte> flatbuffer);
 
 } // namespace k31

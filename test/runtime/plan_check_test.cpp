@@ -1,4 +1,5 @@
 // One wrong number at a time: each is refused at Load, with the place and both values.
+#include "runtime/base/cat.h"
 #include "runtime/base/plan_trailer.h"
 #include "runtime/plan/plan_file.h"
 #include "test/runtime/plan_builder.h"
@@ -167,6 +168,40 @@ TEST(PlanCheck, Commands) {
       {"that the schema does not have", [](PlanT &p) { entry(p).commands[5].AsCollective()->op = plan::CollectiveOp(8); }},
       {"source 0 has 769 bytes", [](PlanT &p) { entry(p).commands[5].AsCollective()->source->bytes = 769; }},
   });
+}
+
+// What a collective gives must fit its destination: here 256 bytes of a destination of 256.
+TEST(PlanCheck, CollectiveDestinations) {
+  using Op = plan::CollectiveOp;
+  const auto with = [](Op op, uint32_t tp, uint64_t dest) {
+    PlanT plan = sample_plan();
+    plan.images[0]->code = {1}, plan.mesh->tp = tp, plan.arenas[kActivations]->bytes = 4096;
+    plan::CollectiveT &c = *entry(plan).commands[5].AsCollective();
+    c.op = op, c.dest->bytes = dest;
+    return refusal(plan);
+  };
+  struct Shape {
+    Op op;
+    uint32_t tp;
+    uint64_t needed;
+  };
+  for (const Shape &s : {Shape{Op::all_reduce, 1, 256},
+                         {Op::all_reduce, 3, 256},
+                         {Op::broadcast, 3, 256},
+                         {Op::recv, 3, 256},
+                         {Op::all_gather, 1, 256},
+                         {Op::all_gather, 3, 768},
+                         {Op::reduce_scatter, 1, 256},
+                         {Op::reduce_scatter, 3, 86},
+                         {Op::dispatch, 1, 256},
+                         {Op::combine, 1, 256}}) {
+    EXPECT_EQ(with(s.op, s.tp, s.needed), "(accepted)") << int(s.op);
+    EXPECT_NE(with(s.op, s.tp, s.needed - 1).find(cat("gives ", s.needed, " bytes to a destination of ", s.needed - 1)),
+              std::string::npos)
+        << with(s.op, s.tp, s.needed - 1);
+  }
+  EXPECT_EQ(with(Op::send, 3, 1), "(accepted)");
+  EXPECT_EQ(with(Op::dispatch, 3, 1), "(accepted)"); // a capacity of its own
 }
 
 // A command kind that this runtime does not know, as a newer compiler could write it.

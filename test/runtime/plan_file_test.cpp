@@ -1,4 +1,5 @@
 // Damage of plan files: nothing that is not whole is ever loaded, and no bytes make the checks crash.
+#include "runtime/base/cat.h"
 #include "runtime/base/file.h"
 #include "runtime/base/plan_trailer.h"
 #include "runtime/plan/plan_file.h"
@@ -50,10 +51,35 @@ TEST(PlanFile, OtherFiles) {
   EXPECT_HAS(verify(seal({})).error().message, "identifier is not K31P");
 }
 
+// Every released version's plan, as that version wrote it.
+TEST(PlanFile, GoldenPlansLoad) {
+  size_t loaded = 0;
+  for (const auto &file : std::filesystem::directory_iterator(K31_TEST_SCHEMA "/golden")) {
+    if (file.path().extension() != ".k31")
+      continue;
+    const auto plan = PlanFile::open(file.path().string());
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(file.path().stem(), cat("plan-", plan->plan().major(), ".", plan->plan().minor()));
+    ++loaded;
+  }
+  EXPECT_GE(loaded, 1u);
+  const auto first = PlanFile::open(K31_TEST_SCHEMA "/golden/plan-1.0.k31");
+  ASSERT_TRUE(first) << first.error().message;
+  const plan::Plan &plan = first->plan();
+  EXPECT_EQ(plan.key()->checkpoint()->str(), "c0");
+  EXPECT_EQ(plan.mesh()->tp(), 2u);
+  EXPECT_EQ(plan.weights()->size(), 2u);
+  ASSERT_EQ(plan.entries()->size(), 1u);
+  EXPECT_EQ(plan.entries()->Get(0)->name()->str(), "decode_b2");
+  EXPECT_EQ(plan.entries()->Get(0)->commands()->size(), 6u);
+  EXPECT_EQ(plan.kernels()->Get(0)->config()->str(), "rows = 2");
+}
+
 TEST(PlanFile, VersionsAreNamed) {
   plan::PlanT plan = bare_plan();
   plan.minor = kPlanMinor + 1;
-  EXPECT_HAS(verify(file(plan)).error().message, "the plan has format 1.1, this runtime reads 1.0 to 1.0");
+  EXPECT_HAS(verify(file(plan)).error().message,
+             cat("the plan has format 1.", kPlanMinor + 1, ", this program reads 1.0 to 1.", kPlanMinor));
   EXPECT_EQ(verify(file(plan)).error().code, Code::unsupported);
   plan.minor = 0, plan.major = kPlanMajor + 1;
   EXPECT_HAS(verify(file(plan)).error().message, "format 2.0");
