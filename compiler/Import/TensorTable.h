@@ -1,6 +1,7 @@
 // The tensors that a configuration calls for: names, shapes, and the symbols they get in the module.
 #pragma once
 #include "compiler/Import/ModelConfig.h"
+#include "dialects/Support/Pattern.h"
 #include <vector>
 
 namespace k31::importer {
@@ -27,7 +28,8 @@ std::string attentionSymbol(llvm::StringRef name, bool fullAttention);
 // Calls `visit(name, place)` for every tensor of `spec`, members first, then experts.
 template <class F> void forEachName(const TensorSpec &spec, llvm::StringRef prefix, F &&visit) {
   std::string name; // one buffer for half a million names
-  size_t first = spec.pattern.find("{}"), second = first == std::string::npos ? first : spec.pattern.find("{}", first + 2);
+  constexpr size_t length = kPlaceholder.size();
+  size_t first = spec.pattern.find(kPlaceholder), second = first == std::string::npos ? first : spec.pattern.find(kPlaceholder, first + length);
   size_t place = 0;
   llvm::StringRef pattern = spec.pattern;
   auto expert = [&](size_t head) {
@@ -37,7 +39,7 @@ template <class F> void forEachName(const TensorSpec &spec, llvm::StringRef pref
     size_t stem = name.size();
     for (int64_t e = 0; e < spec.experts; ++e) {
       name.resize(stem);
-      name.append(std::to_string(e)).append(pattern.substr(second + 2));
+      name.append(std::to_string(e)).append(pattern.substr(second + length));
       visit(llvm::StringRef(name), place++);
     }
   };
@@ -48,7 +50,7 @@ template <class F> void forEachName(const TensorSpec &spec, llvm::StringRef pref
   for (int64_t member : spec.members) {
     name = prefix.str();
     name.append(pattern.substr(0, first)).append(std::to_string(member));
-    expert(first + 2);
+    expert(first + length);
   }
 }
 

@@ -1,5 +1,6 @@
 // Weights are names: what nn.tensor declares, how nn.stack combines it, and what nn.weight may pick.
 #include "dialects/NN/NN.h"
+#include "dialects/Support/Pattern.h"
 #include "dialects/Support/Verify.h"
 
 using namespace mlir;
@@ -24,8 +25,6 @@ static RowShape rowShape(ArrayRef<int64_t> shape, bool vector) {
     return {1, {}};
   return {elements.front(), SmallVector<int64_t>(ArrayRef(elements).drop_front())};
 }
-
-static size_t placeholders(StringRef pattern) { return pattern.count("{}"); }
 
 bool TensorOp::hasExperts() { return placeholders(getPattern()) > (getMembers().empty() ? 0u : 1u); }
 

@@ -1,6 +1,7 @@
 // nn.stack to plan.weights: a stack's members follow each other in the weights arena, its parts share each member's rows.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 #include "compiler/Plan/Buffers.h"
+#include "dialects/Support/Pattern.h"
 
 using namespace mlir;
 using namespace k31;
@@ -28,12 +29,6 @@ StringRef checkpointType(Type element) {
   if (isa<Float4E2M1FNType, Float8E8M0FNUType>(element) || element.isInteger(8))
     return "U8";
   return "";
-}
-
-// "a.{}.b.{}" with the first hole filled: "a.3.b.{}".
-std::string fillHole(StringRef pattern, int64_t number) {
-  auto [before, after] = pattern.split("{}");
-  return (before + Twine(number) + after).str();
 }
 
 // How rows of a part land among those of the stack.
@@ -111,11 +106,7 @@ private:
     if (dtype.empty() || element != place.type.getElementType())
       return stack.emitOpError("of ") << place.type.getElementType() << " takes the part @" << part.getSymName() << " of "
                                       << element << "; parts have the stack's type, one of bf16, f32, f4E2M1FN, f8E8M0FNU";
-    size_t holes = part.getPattern().count("{}"), numbered = part.getMembers().empty() ? 0 : 1;
-    if (holes != numbered && holes != numbered + 1)
-      return part.emitOpError("has ") << holes << " holes {} in its pattern, expected " << numbered
-                                      << ", or one more with an expert dimension";
-    bool experts = holes > numbered;
+    bool experts = part.hasExperts(), numbered = !part.getMembers().empty();
 
     ArrayRef<int64_t> shape = type.getShape().drop_front(experts);
     ArrayRef<int64_t> stackShape = place.type.getShape().drop_front(experts);
@@ -159,7 +150,7 @@ private:
     }
     SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, expertCount));
     for (int64_t i = 0; i < members; ++i) {
-      std::string pattern = numbered ? fillHole(part.getPattern(), part.getMembers()[i]) : part.getPattern().str();
+      std::string pattern = numbered ? fillPlaceholder(part.getPattern(), part.getMembers()[i]) : part.getPattern().str();
       declare(pattern, numbers, i * expertCount, expertCount, place.begin + i * place.stride, expertBytes);
     }
     return success();
