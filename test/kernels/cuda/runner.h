@@ -1,5 +1,5 @@
-// A small test runner for CUDA kernels. Each test fills tensors on the host, runs the kernel, and compares with fp64 loops; outputs
-// are poisoned and stand between guard bands. With --time a test also measures itself.
+// A small test runner for CUDA kernels. Each test fills tensors on the host, runs the kernel, and compares with fp64 loops;
+// outputs are poisoned and stand between guard bands. With --time a test also measures itself.
 //
 // Tests are registered by K31_CUDA_TEST(name) { ... } and named <dialect>.<op>.<case>.
 #pragma once
@@ -31,36 +31,57 @@ struct Register {
 #define K31_CUDA_JOIN2(a, b) a##b
 #define K31_CUDA_JOIN(a, b) K31_CUDA_JOIN2(a, b)
 #define K31_CUDA_TEST(name) K31_CUDA_TEST_AT(name, __LINE__)
-#define K31_CUDA_TEST_AT(name, line)                                                                                          \
-  static void K31_CUDA_JOIN(cuda_test_, line)();                                                                              \
-  static k31::test::Register K31_CUDA_JOIN(cuda_register_, line)(name, K31_CUDA_JOIN(cuda_test_, line));                      \
+#define K31_CUDA_TEST_AT(name, line)                                                                                             \
+  static void K31_CUDA_JOIN(cuda_test_, line)();                                                                                 \
+  static k31::test::Register K31_CUDA_JOIN(cuda_register_, line)(name, K31_CUDA_JOIN(cuda_test_, line));                         \
   static void K31_CUDA_JOIN(cuda_test_, line)()
 
 // Marks the running test as failed; the first few messages are printed.
 void fail(const std::string &message);
 bool timing(); // --time was given
 void check(cudaError_t error, const char *what);
+cudaStream_t stream(); // of all launches
 
 // ---- launches
-template <class Args> void launch(void (*kernel)(Args), Grid grid, int threads, int smem, Args args) {
+template <class Args> void launch(void (*kernel)(const Args), Grid grid, int threads, int smem, Args args) {
   if (smem > 48 << 10)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem), "shared memory of the kernel");
-  void *values[] = {&args};
-  check(cudaLaunchKernel((const void *)kernel, dim3(grid.x, grid.y, grid.z), dim3(threads), values, smem, nullptr), "launch");
+  void *values[] = {(void *)&args};
+  check(cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads), values, smem, stream()), "launch");
 }
 inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
 
-// Defines `entry` and `start<config, tile, Region>(args)` for the kernel of namespace k31::kernels::<op>.
-#define K31_CUDA_KERNEL(op)                                                                                                   \
-  namespace {                                                                                                                 \
-  template <k31::kernels::op::Config c, k31::kernels::op::Tile t, class R>                                                    \
-  __global__ void __launch_bounds__(t.threads(), 1) entry(const __grid_constant__ k31::kernels::op::Args args) {              \
-    k31::kernels::op::run<c, t, R>(args);                                                                                     \
-  }                                                                                                                           \
-  template <k31::kernels::op::Config c, k31::kernels::op::Tile t = k31::kernels::op::choose(c), class R = k31::kernels::NoRegion> \
-  void start(const k31::kernels::op::Args &args) {                                                                            \
-    k31::test::launch<const k31::kernels::op::Args>(entry<c, t, R>, k31::kernels::op::grid(c, t), t.threads(), t.smem(c), args); \
-  }                                                                                                                           \
+// Defines `start<config, tile, Region>(args)` for the kernel of namespace k31::kernels::<op>. The launch code of nvcc 13.0 writes
+// the class types of template values by their mangled names, so a test file also says
+//   using _ZN3k317kernels5embed6ConfigE = k31::kernels::embed::Config;   and the same for Tile.
+#define K31_CUDA_KERNEL(op)                                                                                                      \
+  namespace {                                                                                                                    \
+  template <k31::kernels::op::Config c, k31::kernels::op::Tile t, class R>                                                       \
+  __global__ void __launch_bounds__(t.threads(), 1) entry(const __grid_constant__ k31::kernels::op::Args args) {                 \
+    k31::kernels::op::run<c, t, R>(args);                                                                                        \
+  }                                                                                                                              \
+  template <k31::kernels::op::Config c, k31::kernels::op::Tile t = k31::kernels::op::choose(c),                                  \
+            class R = k31::kernels::NoRegion>                                                                                    \
+  void start(const k31::kernels::op::Args &args) {                                                                               \
+    k31::test::launch<k31::kernels::op::Args>(entry<c, t, R>, k31::kernels::op::grid(c, t), t.threads(), t.smem(c), args);       \
+  }                                                                                                                              \
+  }
+
+// The same for a Config that has arrays or floats, which the launch code cannot name at all: start<S, T, Region>(args), where S
+// is a struct with the member `config` and T one with the member `tile` (Chosen<S>: the kernel's own choice).
+#define K31_CUDA_KERNEL_BY_TYPE(op)                                                                                              \
+  namespace {                                                                                                                    \
+  template <class S> struct Chosen {                                                                                             \
+    static constexpr k31::kernels::op::Tile tile = k31::kernels::op::choose(S::config);                                          \
+  };                                                                                                                             \
+  template <class S, class T, class R>                                                                                           \
+  __global__ void __launch_bounds__(T::tile.threads(), 1) entry(const __grid_constant__ k31::kernels::op::Args args) {           \
+    k31::kernels::op::run<S::config, T::tile, R>(args);                                                                          \
+  }                                                                                                                              \
+  template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
+    k31::test::launch<k31::kernels::op::Args>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),     \
+                                              T::tile.smem(S::config), args);                                                    \
+  }                                                                                                                              \
   }
 
 // Median time of f() in microseconds over runs of `repeats` calls; f gets the number of the call, so that it can
@@ -85,8 +106,8 @@ inline float round_bf16(float v) {
   return v;
 }
 
-// A strided [rows, cols] array in host and device memory, poisoned between and around its rows. The device copy is made by the first
-// device() after a change on the host; fetch() brings results back.
+// A strided [rows, cols] array in host and device memory, poisoned between and around its rows. The device copy is made by the
+// first device() after a change on the host; fetch() brings results back.
 class Tensor {
 public:
   static constexpr int64_t kGuard = 64;        // elements before and after

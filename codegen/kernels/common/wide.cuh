@@ -1,0 +1,163 @@
+// Products with many rows of x: tiles of bm rows of x by bn rows of W, 64 columns of K a stage.
+//
+// Stages live in shared memory in the layout of the 128-byte swizzle: a row is 8 words of 16 bytes, word w of row r at place
+// w ^ (r % 8), so that neither the asynchronous copies nor the fragments' loads meet in a bank, and so that wgmma can read them.
+// One barrier a stage: it frees the oldest stage and shows the newest. Tiles are taken eight rows of tiles at a time, so that the
+// blocks at work together share x and W in the second-level cache.
+#pragma once
+#include "codegen/kernels/common/mma.cuh"
+#include "codegen/kernels/common/product_tile.h"
+#include "codegen/kernels/common/reduce.cuh"
+
+namespace k31::kernels::wide {
+
+constexpr int kDepth = 64; // columns of a stage: 128 bytes
+constexpr int kGroup = 8;  // rows of tiles taken together
+
+K31_DEVICE unsigned char *word_at(unsigned char *tile, int row, int word) { return tile + row * 128 + ((word ^ row) & 7) * 16; }
+K31_DEVICE unsigned char *aligned_shared() {
+  unsigned char *p = shared_memory();
+  return p + (1024 - shared_address(p) % 1024) % 1024;
+}
+
+// Starts the copies of 64 columns from k0 on of `Rows` rows; rows past `rows` and columns past k become zeros.
+template <int Threads, int Rows, int32_t k, int32_t ld>
+K31_DEVICE void copy_rows(unsigned char *tile, const uint16_t *from, int32_t rows, int32_t k0) {
+#pragma unroll
+  for (int i = 0; i < (Rows * 8 + Threads - 1) / Threads; ++i) {
+    int at = i * Threads + threadIdx.x, row = at / 8, word = at % 8;
+    bool there = row < rows && k0 + word * 8 < k;
+    if (Rows * 8 % Threads == 0 || at < Rows * 8)
+      copy_async16(word_at(tile, row, word), there ? from + (int64_t)row * ld + k0 + word * 8 : from, there ? 16 : 0);
+  }
+}
+
+// Sums of a warp's part, (bm / warps_m) x (bn / warps_n), by products of a warp.
+template <ProductTile t> struct Sums {
+  static constexpr int kRows = t.bm / t.warps_m, kCols = t.bn / t.warps_n, kM = kRows / 16, kN = kCols / 8;
+  float sum[kM][kN][4];
+
+  K31_DEVICE int first_row() const { return warp_id() / t.warps_n * kRows; }
+  K31_DEVICE int first_col() const { return warp_id() % t.warps_n * kCols; }
+  K31_DEVICE void clear() {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+        sum[m][n][0] = sum[m][n][1] = sum[m][n][2] = sum[m][n][3] = 0;
+    }
+  }
+  // `transposed`: the stage of W holds rows of k in blocks of 64 columns instead of rows of n.
+  template <bool transposed> K31_DEVICE void multiply(unsigned char *x, unsigned char *w) {
+    const int lane = lane_id();
+#pragma unroll
+    for (int step = 0; step < kDepth / 16; ++step) {
+      uint32_t a[kM][4], b[kN / 2][4];
+#pragma unroll
+      for (int m = 0; m < kM; ++m)
+        load_matrices(a[m], word_at(x, first_row() + m * 16 + lane % 16, step * 2 + lane / 16));
+#pragma unroll
+      for (int n = 0; n < kN / 2; ++n) {
+        if constexpr (transposed) {
+          int col = first_col() + n * 16;
+          load_matrices_transposed(b[n], word_at(w + col / 64 * 8192, step * 16 + lane % 16, col % 64 / 8 + lane / 16));
+        } else {
+          load_matrices(b[n], word_at(w, first_col() + n * 16 + lane % 8 + lane / 16 * 8, step * 2 + lane / 8 % 2));
+        }
+      }
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+#pragma unroll
+        for (int n = 0; n < kN; ++n)
+          mma_bf16(sum[m][n], a[m][0], a[m][1], a[m][2], a[m][3], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+      }
+    }
+  }
+};
+
+// finish(row of the tile, output column, sum, second sum) for each sum of the first `rows` rows.
+template <ProductTile t, int32_t n_rows, bool pair, class Finish>
+K31_DEVICE void finish_sums(const Sums<t> &s, int32_t rows, int32_t n0, const Finish &finish) {
+  using S = Sums<t>;
+  static_assert(!pair || S::kCols % 32 == 0, "a warp has both sums of a pair");
+  const int g = lane_id() / 4, q = lane_id() % 4;
+#pragma unroll
+  for (int m = 0; m < S::kM; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int32_t row = s.first_row() + m * 16 + half * 8 + g;
+      if (row < rows) {
+#pragma unroll
+        for (int n = 0; n < S::kN; ++n) {
+          if (pair && n % 4 >= 2)
+            continue;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            int32_t at = n0 + s.first_col() + n * 8 + 2 * q + e;
+            if (at < n_rows)
+              finish(row, pair ? at / 32 * 16 + at % 16 : at, s.sum[m][n][half * 2 + e],
+                     pair ? s.sum[m][n + (pair ? 2 : 0)][half * 2 + e] : 0.0f);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The tile with number `id` of rows x cols tiles: kGroup rows of tiles at a time, column by column.
+K31_DEVICE void place_of(int64_t id, int32_t rows, int32_t cols, int32_t &row, int32_t &col) {
+  int64_t group = id / ((int64_t)kGroup * cols), in_group = id % ((int64_t)kGroup * cols);
+  int32_t height = least(rows - group * kGroup, kGroup);
+  row = (int32_t)(group * kGroup + in_group % height), col = (int32_t)(in_group / height);
+}
+
+// Where W comes from: starts the copies of one stage (block of kDepth columns of K) for rows n0 .. n0 + bn.
+template <ProductTile t, int32_t n_rows, int32_t k> struct RowsOfW { // [n_rows, k]
+  static constexpr bool kTransposed = false;
+  const uint16_t *w;
+  K31_DEVICE void start(unsigned char *stage, int32_t n0, int32_t k0) const {
+    copy_rows<t.block, t.bn, k, k>(stage, w + (int64_t)n0 * k, n_rows - n0, k0);
+  }
+};
+template <ProductTile t, int32_t n_rows, int32_t k> struct ColumnsOfW { // [k, n_rows]
+  static constexpr bool kTransposed = true;
+  const uint16_t *w;
+  K31_DEVICE void start(unsigned char *stage, int32_t n0, int32_t k0) const {
+    static_assert(t.bn % 64 == 0, "blocks of 64 columns");
+#pragma unroll
+    for (int j = 0; j < t.bn / 64; ++j)
+      copy_rows<t.block, kDepth, n_rows, n_rows>(stage + j * 8192, w + (int64_t)k0 * n_rows, k - k0, n0 + j * 64);
+  }
+};
+
+// One tile: `rows` rows of x (of which the first bm count) by bn rows of W from n0 on.
+template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, class Weights, class Finish>
+K31_DEVICE void tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t n0, const Finish &finish) {
+  static_assert(t.block == 32 * t.warps_m * t.warps_n && t.stages >= 2, "every warp has a part of the tile");
+  constexpr int32_t kStages = t.stages, kBlocks = (int32_t)ceil_div(k, kDepth);
+  unsigned char *shared = aligned_shared();
+  auto start = [&](int32_t block) { // always a group, so that counts stay right
+    if (block < kBlocks) {
+      unsigned char *stage = shared + block % kStages * t.stage_bytes();
+      copy_rows<t.block, t.bm, k, ld_x>(stage, x, rows, block * kDepth);
+      w.start(stage + t.bm * 128, n0, block * kDepth);
+    }
+    copy_commit();
+  };
+  Sums<t> sums;
+  sums.clear();
+  for (int s = 0; s < kStages - 1; ++s)
+    start(s);
+  for (int32_t block = 0; block < kBlocks; ++block) {
+    copy_wait<kStages - 2>();
+    __syncthreads();
+    start(block + kStages - 1); // into the stage that all warps left before the barrier
+    unsigned char *stage = shared + block % kStages * t.stage_bytes();
+    sums.template multiply<Weights::kTransposed>(stage, stage + t.bm * 128);
+  }
+  copy_wait<0>();
+  __syncthreads();
+  finish_sums<t, n_rows, pair>(sums, rows, n0, finish);
+}
+
+} // namespace k31::kernels::wide

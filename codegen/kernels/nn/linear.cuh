@@ -1,0 +1,81 @@
+// nn.linear on CUDA, in the three forms of common/product_tile.h.
+#pragma once
+#include "codegen/kernels/common/product.cuh"
+#include "codegen/kernels/common/thin.cuh"
+#include "codegen/kernels/common/wide.cuh"
+#include "codegen/kernels/nn/linear.tile.h"
+
+namespace k31::kernels::linear {
+
+template <Config c, class Region> struct Epilogue {
+  static constexpr int32_t kCols = c.pair ? c.n / 2 : c.n;
+  const Args &args;
+
+  // The outputs of one element, `second` being the other matrix's sum with `pair`.
+  K31_DEVICE void operator()(int64_t row, int32_t col, float first, float second) const {
+    if constexpr (!c.epilogue) {
+      store<(DType)c.out_type[0]>(args.tail[c.extras], row * c.out_ld[0] + col, first);
+    } else {
+      constexpr int kSums = c.pair ? 2 : 1;
+      float in[kSums + c.extras], out[c.outputs];
+      in[0] = first;
+      if constexpr (c.pair)
+        in[1] = second;
+      for_index<c.extras>([&](auto index) {
+        constexpr int I = decltype(index)::value;
+        in[kSums + I] = load_operand<(OperandKind)c.extra_kind[I], (DType)c.extra_type[I]>(args.tail[I], c.extra_ld[I],
+                                                                                           c.extra_cols[I], kCols, row, col);
+      });
+      Region::phase0(in, out);
+      for_index<c.outputs>([&](auto index) {
+        constexpr int I = decltype(index)::value;
+        store<(DType)c.out_type[I]>(args.tail[c.extras + I], row * c.out_ld[I] + col, out[I]);
+      });
+    }
+  }
+};
+
+template <Config c, Tile t, class Region> K31_DEVICE void plain(const Args &args, int32_t live) {
+  constexpr int32_t kTilesN = (int32_t)ceil_div(c.n, kPlainCols);
+  const Epilogue<c, Region> epilogue{args};
+  for (int64_t tile = blockIdx.x; tile < ceil_div(live, kPlainRows) * kTilesN; tile += gridDim.x) {
+    int64_t row0 = tile / kTilesN * kPlainRows;
+    int32_t n0 = (int32_t)(tile % kTilesN) * kPlainCols;
+    plain_tile<t.block, c.pair>(
+        c.k, [&](int r, int k) { return row0 + r < live ? load<c.x_type>(args.x, (row0 + r) * c.ld_x + k) : 0.0f; },
+        [&](int n, int k) { return n0 + n < c.n ? load<c.w_type>(args.w, (int64_t)(n0 + n) * c.k + k) : 0.0f; },
+        [&](int r, int n, float first, float second) {
+          int32_t col = c.pair ? n0 / 2 + n : n0 + n;
+          if (row0 + r < live && col < Epilogue<c, Region>::kCols)
+            epilogue(row0 + r, col, first, second);
+        });
+  }
+}
+
+template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+  const int32_t live = *args.live;
+  if constexpr (t.form != kPlain) {
+    static_assert(tensor_cores_fit(c), "this Config needs the plain form");
+    if (aligned16(args.x) && aligned16(args.w)) {
+      constexpr int32_t kTilesN = (int32_t)ceil_div(c.n, t.bn);
+      const uint16_t *x = (const uint16_t *)args.x, *w = (const uint16_t *)args.w;
+      const Epilogue<c, Region> epilogue{args};
+      const int32_t tiles_m = (int32_t)ceil_div(live, t.bm);
+      for (int64_t id = blockIdx.x; id < (int64_t)tiles_m * kTilesN; id += gridDim.x) {
+        int32_t tile_m, tile_n;
+        wide::place_of(id, tiles_m, kTilesN, tile_m, tile_n);
+        const int32_t row0 = tile_m * t.bm, rows = live - row0, n0 = tile_n * t.bn;
+        const uint16_t *x0 = x + (int64_t)row0 * c.ld_x;
+        auto finish = [&](int32_t row, int32_t col, float first, float second) { epilogue(row0 + row, col, first, second); };
+        if constexpr (t.form == kThin)
+          thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x0, rows, w, n0, finish);
+        else
+          wide::tile<t, c.n, c.k, c.ld_x, c.pair>(x0, rows, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
+      }
+      return;
+    }
+  }
+  plain<c, t, Region>(args, live);
+}
+
+} // namespace k31::kernels::linear

@@ -1,0 +1,210 @@
+// nn.row and nn.map on CUDA: a team (a warp or a block) takes one group of columns of one row, 8 neighbouring columns a thread
+// and access. Elements that later phases need again stay in registers as they were read (bf16 packed) when the Tile allows that
+// many; else they are read again from cache. Each phase ends with the team's sums, every thread having all of them.
+#pragma once
+#include "codegen/kernels/common/reduce.cuh"
+#include "codegen/kernels/nn/row.tile.h"
+
+namespace k31::kernels::row {
+
+template <Config c> struct Known { // reductions of the phases before P
+  static constexpr int sums(int p) {
+    int known = 0;
+    for (int i = 0; i < p; ++i)
+      known += c.sums[i];
+    return known;
+  }
+};
+
+template <class Region, int P> K31_DEVICE void region(const float *in, float *out) {
+  if constexpr (P == 0)
+    Region::phase0(in, out);
+  else if constexpr (P == 1)
+    Region::phase1(in, out);
+  else if constexpr (P == 2)
+    Region::phase2(in, out);
+  else if constexpr (P == 3)
+    Region::phase3(in, out);
+  else
+    Region::phase4(in, out);
+}
+
+template <Config c, Tile t, class Region, int V> struct Unit {
+  static constexpr int kColumns = unit_columns(c, t);
+  static constexpr int kAccesses = (int)ceil_div(kColumns, t.team *V); // of a thread
+  static constexpr bool kKeep = V == t.vector && c.phases > 0 && kAccesses <= 16 && kept_words(c, t) <= t.keep;
+  static constexpr int kAllSums = Known<c>::sums(c.phases);
+
+  const Args &args;
+  int64_t row;
+  int32_t begin, end; // columns
+  uint32_t kept[kKeep ? kAccesses : 1][c.inputs ? c.inputs : 1][V];
+  float sums[kAllSums ? kAllSums : 1];
+
+  K31_DEVICE int32_t column(int access) const { return begin + (access * t.team + (int)threadIdx.x % t.team) * V; }
+
+  template <int I> static constexpr bool is_element = (OperandKind)c.kind[I] == OperandKind::element;
+  template <int I> static constexpr DType type_of = (DType)c.type[I];
+
+  template <int I> K31_DEVICE Raw<type_of<I>, V> load_elements(int32_t col) const {
+    Raw<type_of<I>, V> raw;
+    raw.load(args.tail[I], row * c.ld[I] + col);
+    return raw;
+  }
+
+  // Calls f(column, access) for each access of this thread.
+  template <class F> K31_DEVICE void for_accesses(F f) const {
+    if constexpr (kKeep || kAccesses == 1) {
+#pragma unroll
+      for (int a = 0; a < kAccesses; ++a)
+        if (column(a) < end)
+          f(column(a), a);
+    } else {
+#pragma unroll 1
+      for (int a = 0; a < kAccesses; ++a)
+        if (column(a) < end)
+          f(column(a), a);
+    }
+  }
+
+  K31_DEVICE void keep() {
+    for_accesses([&](int32_t col, int a) {
+      for_index<c.inputs>([&](auto index) {
+        constexpr int I = decltype(index)::value;
+        if constexpr (is_element<I>) {
+          auto raw = load_elements<I>(col);
+#pragma unroll
+          for (int w = 0; w < raw.kWords; ++w)
+            kept[a][I][w] = raw.word[w];
+        }
+      });
+    });
+  }
+
+  // Calls f(v, outputs of region P) for each of the V columns of an access.
+  template <int P, class F> K31_DEVICE void evaluate(int32_t col, int a, F f) const {
+    float values[V][c.inputs ? c.inputs : 1];
+    for_index<c.inputs>([&](auto index) {
+      constexpr int I = decltype(index)::value;
+      constexpr OperandKind kind = (OperandKind)c.kind[I];
+      if constexpr (kind == OperandKind::element || (kind == OperandKind::column && V > 1)) {
+        Raw<type_of<I>, V> raw;
+        if constexpr (kind == OperandKind::column) {
+          raw.load(args.tail[I], c.length[I] == c.cols ? col : col % c.length[I]);
+        } else if constexpr (kKeep) {
+#pragma unroll
+          for (int w = 0; w < raw.kWords; ++w)
+            raw.word[w] = kept[a][I][w];
+        } else {
+          raw = load_elements<I>(col);
+        }
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          values[v][I] = raw.get(v);
+      } else {
+        float one = load_operand<kind, type_of<I>>(args.tail[I], c.ld[I], c.length[I], c.cols, row, col);
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          values[v][I] = one;
+      }
+    });
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      constexpr int kKnown = Known<c>::sums(P);
+      float in[c.inputs + kKnown + 1], out[kMaxSums];
+#pragma unroll
+      for (int i = 0; i < c.inputs; ++i)
+        in[i] = values[v][i];
+#pragma unroll
+      for (int s = 0; s < kKnown; ++s)
+        in[c.inputs + s] = sums[s];
+      region<Region, P>(in, out);
+      f(v, out);
+    }
+  }
+
+  template <int P> K31_DEVICE void reduce() {
+    constexpr int kFirst = Known<c>::sums(P), kCount = c.sums[P];
+    float sum[kCount ? kCount : 1] = {};
+    for_accesses([&](int32_t col, int a) {
+      evaluate<P>(col, a, [&](int, const float *out) {
+#pragma unroll
+        for (int s = 0; s < kCount; ++s)
+          sum[s] += out[s];
+      });
+    });
+#pragma unroll
+    for (int s = 0; s < kCount; ++s)
+      sum[s] = warp_sum(sum[s]);
+    if constexpr (t.team > 32) {
+      constexpr int kWarps = t.team / 32;
+      float *scratch = (float *)shared_memory(); // [sums, warps]
+      if (lane_id() == 0) {
+#pragma unroll
+        for (int s = 0; s < kCount; ++s)
+          scratch[s * kWarps + warp_id()] = sum[s];
+      }
+      __syncthreads();
+#pragma unroll
+      for (int s = 0; s < kCount; ++s)
+        sum[s] = warp_sum(lane_id() < kWarps ? scratch[s * kWarps + lane_id()] : 0.0f);
+      __syncthreads();
+    }
+#pragma unroll
+    for (int s = 0; s < kCount; ++s)
+      sums[kFirst + s] = sum[s];
+  }
+
+  template <int P> K31_DEVICE void phases_from() {
+    if constexpr (P < c.phases) {
+      reduce<P>();
+      phases_from<P + 1>();
+    } else {
+      for_accesses([&](int32_t col, int a) {
+        float results[c.outputs][V];
+        evaluate<P>(col, a, [&](int v, const float *out) {
+#pragma unroll
+          for (int i = 0; i < c.outputs; ++i)
+            results[i][v] = out[i];
+        });
+        for_index<c.outputs>([&](auto index) {
+          constexpr int I = decltype(index)::value;
+          Raw<(DType)c.out_type[I], V> raw;
+          raw.set(results[I]);
+          raw.store(args.tail[c.inputs + I], row * c.out_ld[I] + col);
+        });
+      });
+    }
+  }
+};
+
+template <Config c, Tile t, class Region, int V> K31_DEVICE void all_units(const Args &args) {
+  constexpr int32_t kTeams = t.block / t.team, kColumns = unit_columns(c, t);
+  const int64_t per_row = units_of_row(c, t), units = *args.live * per_row;
+  for (int64_t u = (int64_t)blockIdx.x * kTeams + threadIdx.x / t.team; u < units; u += (int64_t)gridDim.x * kTeams) {
+    int32_t begin = (int32_t)(u % per_row) * kColumns;
+    Unit<c, t, Region, V> unit{args, u / per_row, begin, least(begin + kColumns, c.cols)};
+    if constexpr (Unit<c, t, Region, V>::kKeep)
+      unit.keep();
+    unit.template phases_from<0>();
+  }
+}
+
+template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+  static_assert(t.team == 32 || t.team == t.block, "a team is a warp or the block");
+  if constexpr (t.vector > 1) {
+    static_assert(vectors_fit(c), "operands of this Config do not allow vectors");
+    bool aligned = true;
+    for_index<c.inputs>([&](auto index) {
+      constexpr OperandKind kind = (OperandKind)c.kind[decltype(index)::value];
+      if constexpr (kind == OperandKind::element || kind == OperandKind::column)
+        aligned = aligned && aligned16(args.tail[decltype(index)::value]);
+    });
+    for_index<c.outputs>([&](auto index) { aligned = aligned && aligned16(args.tail[c.inputs + decltype(index)::value]); });
+    if (aligned)
+      return all_units<c, t, Region, t.vector>(args);
+  }
+  all_units<c, t, Region, 1>(args);
+}
+
+} // namespace k31::kernels::row

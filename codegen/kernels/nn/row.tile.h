@@ -1,0 +1,71 @@
+// Launch choices of nn.row and nn.map on CUDA.
+#pragma once
+#include "codegen/kernels/common/tile.h"
+#include "codegen/kernels/nn/row.h"
+
+namespace k31::kernels::row {
+
+struct Tile {
+  int32_t block = 256;
+  int32_t team = 32;  // threads of one unit: a warp, or the whole block
+  int32_t vector = 8; // columns of one access where operands allow it: 8 or 1
+  int32_t keep = 96;  // registers a thread may spend on elements that later phases need again
+
+  constexpr int32_t threads() const { return block; }
+  constexpr int32_t smem(const Config &) const { return team > 32 ? 4 * kMaxSums * (block / 32) : 0; }
+  template <class F> static void fields(F &&f) {
+    f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep);
+  }
+};
+
+// Columns of a unit: one group of a reduction; a map's row is cut into what a team takes at once.
+constexpr int32_t unit_columns(const Config &c, const Tile &t) { return c.phases ? c.cols / c.groups : t.team * t.vector; }
+constexpr int64_t units_of_row(const Config &c, const Tile &t) { return ceil_div(c.cols, unit_columns(c, t)); }
+
+// True when every access of 8 columns is one of whole 16-byte words, provided that all pointers are multiples of 16.
+constexpr bool vectors_fit(const Config &c) {
+  bool fit = c.cols % 8 == 0 && (!c.phases || c.cols / c.groups % 8 == 0);
+  for (int i = 0; i < c.inputs; ++i) {
+    if (c.kind[i] == (int32_t)OperandKind::element)
+      fit = fit && c.ld[i] % 8 == 0;
+    else if (c.kind[i] == (int32_t)OperandKind::column)
+      fit = fit && c.length[i] % 8 == 0;
+    else if (c.kind[i] == (int32_t)OperandKind::column_group)
+      fit = fit && c.cols / c.length[i] % 8 == 0;
+  }
+  for (int i = 0; i < c.outputs; ++i)
+    fit = fit && c.out_ld[i] % 8 == 0;
+  return fit;
+}
+
+// Registers of a thread that hold the elements of a unit.
+constexpr int32_t kept_words(const Config &c, const Tile &t) {
+  int32_t words = 0;
+  for (int i = 0; i < c.inputs; ++i)
+    if (c.kind[i] == (int32_t)OperandKind::element)
+      words += c.type[i] == (int32_t)DType::bf16 ? (t.vector + 1) / 2 : t.vector;
+  return (int32_t)(ceil_div(unit_columns(c, t), t.team * t.vector) * words);
+}
+
+constexpr Tile choose(const Config &c) {
+  Tile t;
+  t.vector = vectors_fit(c) ? 8 : 1;
+  if (!c.phases || c.cols / c.groups <= 1024)
+    return t;
+  // A block a row. With few rows as many threads as there are vectors; else the fewest that keep the elements in registers.
+  int32_t all = least(ceil_div(c.cols / c.groups, 32 * t.vector) * 32, 1024);
+  if (c.rows <= 2 * kMultiprocessors)
+    t.block = most(all, 64);
+  else
+    while (t.block < 1024 && (t.team = t.block, kept_words(c, t) > 64))
+      t.block *= 2;
+  t.team = t.block;
+  return t;
+}
+constexpr Grid grid(const Config &c, const Tile &t) {
+  int64_t blocks = ceil_div(most(c.rows, 1) * units_of_row(c, t), t.block / t.team);
+  return {least(blocks, (int64_t)kMultiprocessors * (4096 / t.block))};
+}
+constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
+
+} // namespace k31::kernels::row

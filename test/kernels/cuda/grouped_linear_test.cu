@@ -1,0 +1,145 @@
+// moe.grouped_linear: MXFP4 and bf16 weights in all forms, empty and crowded experts, pairs, ends of the range of scales.
+#include "codegen/kernels/moe/grouped_linear.cuh"
+#include "test/kernels/cuda/runner.h"
+
+// For the launch code: see runner.h.
+using _ZN3k317kernels14grouped_linear6ConfigE = k31::kernels::grouped_linear::Config;
+using _ZN3k317kernels11ProductTileE = k31::kernels::ProductTile;
+
+K31_CUDA_KERNEL(grouped_linear)
+
+namespace {
+
+using namespace k31::test;
+using namespace k31::kernels::grouped_linear;
+
+struct Gated {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[1] / (1 + expf(-in[0])); }
+};
+
+double code_value(int code) {
+  const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  return code & 8 ? -values[code & 7] : values[code & 7];
+}
+
+// counts[e] rows for expert e; dead rows follow.
+template <Config c, Tile t = choose(c), class R = k31::kernels::NoRegion>
+void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale = 126) {
+  Tensor x(c.x_type, c.rows, c.k, c.ld_x), offsets(DType::i32, 1, c.experts + 1);
+  Tensor w(c.mxfp4 ? DType::u8 : c.w_type, (int64_t)c.experts * c.n, c.mxfp4 ? c.k / 2 : c.k),
+      scale(DType::u8, (int64_t)c.experts * c.n, c.k / 32);
+  constexpr int cols = c.pair ? c.n / 2 : c.n;
+  Tensor out(c.out_type, c.rows, cols, c.ld_out);
+  int live = 0;
+  for (int e = 0; e < c.experts; ++e)
+    offsets.set(0, e, live), live += counts[e % counts.size()];
+  offsets.set(0, c.experts, live);
+  if (live > c.rows)
+    return fail("the test has more rows than its capacity");
+  x.fill_normal(0.5f);
+  if (c.mxfp4)
+    w.fill([] { return uniform_int(0, 255); }), scale.fill([&] { return uniform_int(low_scale, high_scale); });
+  else
+    w.fill_normal(0.2f);
+  Args args{x.device(), w.device(), {}};
+  int at = 0;
+  if (c.mxfp4)
+    args.tail[at++] = scale.device();
+  args.tail[at++] = offsets.device(), args.tail[at++] = out.device();
+  start<c, t, R>(args);
+  double unit = c.mxfp4 ? std::ldexp(1, high_scale - 127) * std::sqrt(c.k) * 3 : std::sqrt(c.k) * 0.2;
+  std::vector<int> expert_of(live + 1);
+  for (int e = 0, row = 0; e < c.experts; ++e)
+    for (int i = 0; i < counts[e % counts.size()]; ++i)
+      expert_of[row++] = e;
+  auto dot = [&](int64_t r, int64_t n) {
+    int64_t row = (int64_t)expert_of[r] * c.n + n;
+    double sum = 0;
+    for (int k = 0; k < c.k; ++k)
+      sum += x.at(r, k) *
+             (c.mxfp4 ? code_value(((int)w.at(row, k / 2) >> (k % 2 * 4)) & 15) * std::ldexp(1, (int)scale.at(row, k / 32) - 127)
+                      : w.at(row, k));
+    return sum;
+  };
+  expect_close(
+      out, live,
+      [&](int64_t r, int64_t col) {
+        if (!c.pair)
+          return dot(r, col);
+        double gate = dot(r, col / 16 * 32 + col % 16), up = dot(r, col / 16 * 32 + col % 16 + 16);
+        return gate * up / (1 + std::exp(-gate));
+      },
+      3e-5 * unit * (c.pair ? unit : 1));
+}
+
+constexpr Config few{.rows = 24, .experts = 40, .n = 80, .k = 416, .ld_x = 424, .ld_out = 80, .out_type = DType::f32};
+constexpr Config few_pairs{
+    .rows = 24, .experts = 5, .n = 96, .k = 544, .pair = 1, .epilogue = 1, .ld_x = 544, .ld_out = 48, .out_type = DType::f32};
+constexpr Config many{.rows = 900, .experts = 5, .n = 272, .k = 224, .ld_x = 224, .ld_out = 280};
+constexpr Config many_pairs{
+    .rows = 900, .experts = 5, .n = 320, .k = 160, .pair = 1, .epilogue = 1, .ld_x = 160, .ld_out = 160, .out_type = DType::f32};
+constexpr Config some{.rows = 400, .experts = 5, .n = 144, .k = 96, .ld_x = 96, .ld_out = 144, .out_type = DType::f32};
+constexpr Config plain{
+    .rows = 60, .experts = 5, .n = 48, .k = 64, .ld_x = 65, .ld_out = 48, .x_type = DType::f32, .out_type = DType::f32};
+constexpr Config plain_pairs{.rows = 60,
+                             .experts = 5,
+                             .n = 96,
+                             .k = 64,
+                             .pair = 1,
+                             .epilogue = 1,
+                             .ld_x = 65,
+                             .ld_out = 48,
+                             .x_type = DType::f32,
+                             .out_type = DType::f32};
+constexpr Config bf16_few{.rows = 24, .experts = 5, .n = 80, .k = 200, .mxfp4 = 0, .ld_x = 200, .ld_out = 80};
+constexpr Config bf16_many{.rows = 900, .experts = 5, .n = 144, .k = 200, .mxfp4 = 0, .ld_x = 200, .ld_out = 144};
+static_assert(choose(few).form == k31::kernels::kThin && choose(many).form == k31::kernels::kWide);
+static_assert(choose(some).bm == 32 && choose(many).bm == 64);
+
+} // namespace
+
+K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), grouped<few>({0, 0, 0, 0, 0, 0, 0, 0, 0, 4}); }
+K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 17, 2}); }
+K31_CUDA_TEST("moe.grouped_linear.wide") { grouped<many>({3, 0, 170, 300, 64}), grouped<some>({0, 33, 70, 1, 32}); }
+K31_CUDA_TEST("moe.grouped_linear.wide_pairs") { grouped<many_pairs, choose(many_pairs), Gated>({0, 129, 5, 64, 66}); }
+K31_CUDA_TEST("moe.grouped_linear.plain") {
+  grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
+}
+K31_CUDA_TEST("moe.grouped_linear.bf16") { grouped<bf16_few>({3, 0, 1, 17, 2}), grouped<bf16_many>({3, 0, 170, 300, 64}); }
+K31_CUDA_TEST("moe.grouped_linear.no_rows") { grouped<few>({0}), grouped<many>({0}), grouped<plain>({0}); }
+K31_CUDA_TEST("moe.grouped_linear.scales") {
+  grouped<few>({1, 0, 0, 2, 0}, 60, 66), grouped<few>({1, 0, 0, 2, 0}, 150, 158), grouped<many>({3, 0, 170, 300, 64}, 100, 104);
+}
+
+namespace {
+// 896 experts over 8 ranks, `tokens` tokens of 16 choices: rows that land here, spread over the experts.
+template <int tokens, bool first> void time_grouped() {
+  constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
+  constexpr Config c{
+      .rows = rows, .experts = experts, .n = n, .k = k, .pair = first, .epilogue = first, .ld_x = k, .ld_out = first ? n / 2 : n};
+  Tensor x(DType::bf16, rows, k), w(DType::u8, (int64_t)experts * n, k / 2), scale(DType::u8, (int64_t)experts * n, k / 32),
+      offsets(DType::i32, 1, experts + 1), out(DType::bf16, rows, c.ld_out);
+  x.fill_fast(), w.fill_fast(), scale.fill([] { return 118; });
+  std::vector<int> count(experts);
+  for (int i = 0; i < rows; ++i)
+    if (int e = uniform_int(0, 895); e < experts)
+      ++count[e];
+  int at = 0, hit = 0;
+  for (int e = 0; e < experts; ++e)
+    offsets.set(0, e, at), at += count[e], hit += count[e] > 0;
+  offsets.set(0, experts, at);
+  Args args{x.device(), w.device(), {scale.device(), offsets.device(), out.device()}};
+  using Region = std::conditional_t<first, Gated, k31::kernels::NoRegion>;
+  double us = time_us([&](int) { start<c, choose(c), Region>(args); });
+  report("grouped " + std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " + std::to_string(n) + " x " +
+             std::to_string(k),
+         us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
+}
+} // namespace
+
+K31_CUDA_TEST("moe.grouped_linear.time") {
+  if (!timing())
+    return;
+  time_grouped<1, true>(), time_grouped<64, true>(), time_grouped<64, false>(), time_grouped<512, true>(),
+      time_grouped<4096, true>(), time_grouped<4096, false>();
+}

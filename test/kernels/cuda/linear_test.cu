@@ -1,0 +1,197 @@
+// nn.linear: the three forms, pairs, epilogues with every kind of operand, views that are not aligned, dead rows.
+#include "codegen/kernels/nn/linear.cuh"
+#include "test/kernels/cuda/runner.h"
+
+K31_CUDA_KERNEL_BY_TYPE(linear)
+
+namespace {
+
+using namespace k31::test;
+using namespace k31::kernels::linear;
+
+struct Situ { // gate, up
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[1] / (1 + expf(-in[0])); }
+};
+
+// x [rows, k] and W [n, k]; the result is compared for `live` rows. `shift` elements before x and W make them unaligned.
+template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void product(int live, int shift = 0) {
+  constexpr Config c = S::config;
+  Tensor x(c.x_type, c.rows, c.ld_x + shift), w(c.w_type, 1, (int64_t)c.n * c.k + shift), count(DType::i32, 1, 1);
+  constexpr int cols = c.pair ? c.n / 2 : c.n;
+  Tensor out((DType)c.out_type[0], c.rows, cols, c.out_ld[0]);
+  x.fill_normal(), w.fill_normal(1 / std::sqrt((float)c.k)), count.set(0, 0, live);
+  // Rows of x are ld_x apart from element `shift` on; the tensor's own rows are longer by `shift`, so it is filled flat.
+  auto xv = [&](int64_t r, int64_t k) {
+    int64_t at = shift + r * c.ld_x + k;
+    return x.at(at / x.ld(), at % x.ld());
+  };
+  auto wv = [&](int64_t n, int64_t k) { return w.at(0, shift + n * c.k + k); };
+  Args args{};
+  args.x = x.device<char>() + shift * k31::kernels::bytes_of_type(c.x_type);
+  args.w = w.device<char>() + shift * k31::kernels::bytes_of_type(c.w_type);
+  args.live = count.device<int32_t>(), args.tail[0] = out.device();
+  start<S, T, R>(args);
+  auto dot = [&](int64_t r, int64_t n) {
+    double sum = 0;
+    for (int k = 0; k < c.k; ++k)
+      sum += xv(r, k) * wv(n, k);
+    return sum;
+  };
+  expect_close(
+      out, live,
+      [&](int64_t r, int64_t col) {
+        if (!c.pair)
+          return dot(r, col);
+        double gate = dot(r, col / 16 * 32 + col % 16), up = dot(r, col / 16 * 32 + col % 16 + 16);
+        return gate * up / (1 + std::exp(-gate));
+      },
+      2e-4);
+}
+
+struct thin {
+  static constexpr Config config{.rows = 8, .n = 80, .k = 520, .ld_x = 528, .out_type = {1}, .out_ld = {88}};
+};
+struct thin16 {
+  static constexpr Config config{.rows = 16, .n = 80, .k = 1024, .ld_x = 1024, .out_type = {0}, .out_ld = {80}};
+};
+struct pairs {
+  static constexpr Config config{
+      .rows = 8, .n = 192, .k = 256, .pair = 1, .epilogue = 1, .ld_x = 256, .out_type = {1}, .out_ld = {96}};
+};
+struct pairs64 {
+  static constexpr Config config{
+      .rows = 64, .n = 192, .k = 256, .pair = 1, .epilogue = 1, .ld_x = 256, .out_type = {1}, .out_ld = {96}};
+};
+struct wide64 {
+  static constexpr Config config{.rows = 64, .n = 200, .k = 328, .ld_x = 336, .out_type = {0}, .out_ld = {200}};
+};
+struct wide200 {
+  static constexpr Config config{.rows = 200, .n = 264, .k = 200, .ld_x = 200, .out_type = {1}, .out_ld = {264}};
+};
+struct pairs200 {
+  static constexpr Config config{
+      .rows = 200, .n = 320, .k = 136, .pair = 1, .epilogue = 1, .ld_x = 136, .out_type = {0}, .out_ld = {160}};
+};
+struct odd {
+  static constexpr Config config{.rows = 20, .n = 37, .k = 45, .ld_x = 51, .out_type = {1}, .out_ld = {37}};
+};
+struct fp32 {
+  static constexpr Config config{.rows = 20, .n = 48, .k = 72, .x_type = DType::f32, .ld_x = 72, .out_type = {0}, .out_ld = {48}};
+};
+struct fp32_pairs {
+  static constexpr Config config{.rows = 20,
+                                 .n = 96,
+                                 .k = 72,
+                                 .pair = 1,
+                                 .epilogue = 1,
+                                 .x_type = DType::f32,
+                                 .w_type = DType::f32,
+                                 .ld_x = 72,
+                                 .out_type = {0},
+                                 .out_ld = {48}};
+};
+struct medium {
+  static constexpr Tile tile{
+      .form = k31::kernels::kWide, .block = 256, .bm = 64, .bn = 128, .warps_m = 2, .warps_n = 4, .stages = 6};
+};
+struct small_wide {
+  static constexpr Tile tile{
+      .form = k31::kernels::kWide, .block = 64, .bm = 32, .bn = 64, .warps_m = 1, .warps_n = 2, .stages = 3};
+};
+
+static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::tile.form == k31::kernels::kWide &&
+              Chosen<odd>::tile.form == k31::kernels::kPlain && Chosen<fp32>::tile.form == k31::kernels::kPlain);
+
+} // namespace
+
+K31_CUDA_TEST("nn.linear.thin") { product<thin>(1), product<thin>(5), product<thin>(8), product<thin16>(13); }
+K31_CUDA_TEST("nn.linear.thin_pairs") { product<pairs, Chosen<pairs>, Situ>(7); }
+K31_CUDA_TEST("nn.linear.wide") { product<wide64>(64), product<wide64>(37), product<wide200>(200), product<wide200>(129); }
+K31_CUDA_TEST("nn.linear.wide_tiles") { product<wide64, medium>(61), product<wide200, small_wide>(70); }
+K31_CUDA_TEST("nn.linear.wide_pairs") {
+  product<pairs64, Chosen<pairs64>, Situ>(50), product<pairs200, Chosen<pairs200>, Situ>(190);
+}
+K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Situ>(18); }
+K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3); }
+K31_CUDA_TEST("nn.linear.no_rows") { product<thin>(0), product<wide200>(0), product<odd>(0); }
+
+namespace {
+// Sum, element, row scalar, column, column group in; two outputs.
+struct Mixed {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) {
+    out[0] = in[0] + in[1] * in[2], out[1] = in[0] * in[3] - in[4];
+  }
+};
+struct mixed {
+  static constexpr Config config{.rows = 70,
+                                 .n = 96,
+                                 .k = 64,
+                                 .epilogue = 1,
+                                 .ld_x = 64,
+                                 .extras = 4,
+                                 .extra_kind = {0, 1, 2, 3},
+                                 .extra_type = {1, 0, 1, 0},
+                                 .extra_ld = {100, 1, 0, 0},
+                                 .extra_cols = {0, 0, 48, 12},
+                                 .outputs = 2,
+                                 .out_type = {0, 1},
+                                 .out_ld = {96, 104}};
+};
+template <class S> void mixed_epilogue(int live) {
+  constexpr Config c = S::config;
+  Tensor x(DType::bf16, c.rows, c.k), w(DType::bf16, c.n, c.k), count(DType::i32, 1, 1), element(DType::bf16, c.rows, c.n, 100),
+      scalar(DType::f32, c.rows, 1), column(DType::bf16, 1, 48), group(DType::f32, 1, 12), a(DType::f32, c.rows, c.n),
+      b(DType::bf16, c.rows, c.n, 104);
+  x.fill_normal(), w.fill_normal(0.1f), count.set(0, 0, live), element.fill_normal(), scalar.fill_normal(), column.fill_normal(),
+      group.fill_normal();
+  Args args{x.device(),
+            w.device(),
+            count.device<int32_t>(),
+            {element.device(), scalar.device(), column.device(), group.device(), a.device(), b.device()}};
+  start<S, Chosen<S>, Mixed>(args);
+  auto dot = [&](int64_t r, int64_t n) {
+    double sum = 0;
+    for (int k = 0; k < c.k; ++k)
+      sum += x.at(r, k) * w.at(n, k);
+    return sum;
+  };
+  expect_close(a, live, [&](int64_t r, int64_t n) { return dot(r, n) + element.at(r, n) * scalar.at(r, 0); }, 1e-4, "first");
+  expect_close(
+      b, live, [&](int64_t r, int64_t n) { return dot(r, n) * column.at(0, n % 48) - group.at(0, n / 8); }, 1e-4, "second");
+}
+constexpr Config with_rows(Config c, int rows) { return c.rows = rows, c; }
+struct mixed_thin {
+  static constexpr Config config = with_rows(mixed::config, 8);
+};
+} // namespace
+
+K31_CUDA_TEST("nn.linear.epilogue") { mixed_epilogue<mixed>(67), mixed_epilogue<mixed_thin>(5); }
+
+namespace {
+template <int rows, int n, int k> struct Timed {
+  static constexpr Config config{.rows = rows, .n = n, .k = k, .ld_x = k, .out_type = {1}, .out_ld = {n}};
+};
+template <int rows, int n, int k> void time_linear() {
+  using S = Timed<rows, n, k>;
+  constexpr int copies = (int64_t)n * k * 2 > 100 << 20 ? 2 : 4; // more than the second-level cache together
+  Tensor x(DType::bf16, rows, k), w(DType::bf16, (int64_t)n * copies, k), out(DType::bf16, rows, n), count(DType::i32, 1, 1);
+  x.fill_fast(), w.fill_fast(0.02f), count.set(0, 0, rows);
+  Args args{x.device(), w.device(), count.device<int32_t>(), {out.device()}};
+  double us = time_us([&](int i) {
+    args.w = w.device<uint16_t>() + (int64_t)(i % copies) * n * k;
+    start<S>(args);
+  });
+  report("linear " + std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k), us,
+         2.0 * n * k + 2.0 * rows * (n + k), 2.0 * rows * n * k);
+}
+} // namespace
+
+K31_CUDA_TEST("nn.linear.time") {
+  if (!timing())
+    return;
+  time_linear<1, 12288, 7168>(), time_linear<8, 12288, 7168>(), time_linear<16, 12288, 7168>(), time_linear<32, 12288, 7168>(),
+      time_linear<64, 12288, 7168>(), time_linear<128, 12288, 7168>(), time_linear<256, 12288, 7168>();
+  time_linear<1, 1536, 7168>(), time_linear<16, 1536, 7168>(), time_linear<64, 1536, 7168>(), time_linear<64, 6144, 7168>(),
+      time_linear<64, 7168, 1536>();
+  time_linear<4096, 12288, 7168>(), time_linear<8192, 12288, 7168>();
+}

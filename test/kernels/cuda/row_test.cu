@@ -1,0 +1,279 @@
+// nn.row and nn.map: norms over rows and heads, two dependent reductions, every kind of operand, views that are not aligned.
+#include "codegen/kernels/nn/row.cuh"
+#include "test/kernels/cuda/runner.h"
+
+K31_CUDA_KERNEL_BY_TYPE(row)
+
+namespace {
+
+using namespace k31::test;
+using namespace k31::kernels::row;
+
+constexpr double kEpsilon = 1e-5;
+
+// x, gain
+template <int size> struct RmsNorm {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[0]; }
+  static __device__ __forceinline__ void phase1(const float *in, float *out) {
+    out[0] = in[0] * in[1] / sqrtf(in[2] / size + 1e-5f);
+  }
+};
+
+template <class S, class T = Chosen<S>> void norm(int live, int shift = 0) {
+  constexpr Config c = S::config;
+  constexpr int size = c.cols / c.groups;
+  Tensor x((DType)c.type[0], c.rows + 1, c.ld[0]), gain((DType)c.type[1], 1, c.length[1]), count(DType::i32, 1, 1),
+      out((DType)c.out_type[0], c.rows, c.cols, c.out_ld[0]);
+  x.fill_normal(), gain.fill_normal(), count.set(0, 0, live);
+  auto xv = [&](int64_t r, int64_t col) {
+    int64_t at = shift + r * c.ld[0] + col;
+    return x.at(at / x.ld(), at % x.ld());
+  };
+  Args args{count.device<int32_t>(),
+            {x.device<char>() + shift * k31::kernels::bytes_of_type((DType)c.type[0]), gain.device(), out.device()}};
+  start<S, T, RmsNorm<size>>(args);
+  double squares = 0;
+  expect_close(
+      out, live,
+      [&](int64_t r, int64_t col) {
+        if (col % size == 0) {
+          squares = 0;
+          for (int i = 0; i < size; ++i)
+            squares += xv(r, col + i) * xv(r, col + i);
+        }
+        return xv(r, col) * gain.at(0, col % c.length[1]) / std::sqrt(squares / size + kEpsilon);
+      },
+      1e-5);
+}
+
+struct rows_few {
+  static constexpr Config config{.rows = 9,
+                                 .cols = 7168,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {1, 0},
+                                 .ld = {7184},
+                                 .length = {0, 7168},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {7168},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+struct rows_many {
+  static constexpr Config config{.rows = 300,
+                                 .cols = 7168,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {1, 1},
+                                 .ld = {7168},
+                                 .length = {0, 7168},
+                                 .outputs = 1,
+                                 .out_type = {0},
+                                 .out_ld = {7168},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+struct per_head {
+  static constexpr Config config{.rows = 33,
+                                 .cols = 24 * 128,
+                                 .groups = 24,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {0, 0},
+                                 .ld = {24 * 128},
+                                 .length = {0, 128},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {24 * 128},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+struct odd {
+  static constexpr Config config{.rows = 33,
+                                 .cols = 3 * 37,
+                                 .groups = 3,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {1, 1},
+                                 .ld = {113},
+                                 .length = {0, 111},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {119},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+struct odd_long {
+  static constexpr Config config{.rows = 5,
+                                 .cols = 1999,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {0, 0},
+                                 .ld = {1999},
+                                 .length = {0, 1999},
+                                 .outputs = 1,
+                                 .out_type = {0},
+                                 .out_ld = {1999},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+struct reload {
+  static constexpr Tile tile{.block = 128, .team = 128, .vector = 8, .keep = 0};
+};
+static_assert(Chosen<rows_few>::tile.vector == 8 && Chosen<rows_few>::tile.team == 896 && Chosen<per_head>::tile.team == 32 &&
+              Chosen<odd>::tile.vector == 1);
+
+} // namespace
+
+K31_CUDA_TEST("nn.row.norm") {
+  norm<rows_few>(7), norm<rows_many>(290), norm<per_head>(31), norm<odd>(30), norm<odd_long>(5), norm<rows_few>(0);
+}
+K31_CUDA_TEST("nn.row.norm_reload") { norm<rows_few, reload>(9); }
+K31_CUDA_TEST("nn.row.norm_unaligned") { norm<rows_few>(9, 1), norm<rows_many>(20, 5); }
+
+namespace {
+// A residual mix: softmax-free weights from one score a block, then an rms norm of the mix. Inputs: a, b, query, gain, row
+// scalar. phase 0: scores of a and b; phase 1: square of the mix; outputs: the mix and its norm.
+struct Mix {
+  static __device__ __forceinline__ float mix(const float *in) {
+    float wa = expf(in[5] / 64), wb = expf(in[6] / 64);
+    return (wa * in[0] + wb * in[1]) / (wa + wb) * in[4];
+  }
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[2], out[1] = in[1] * in[2]; }
+  static __device__ __forceinline__ void phase1(const float *in, float *out) {
+    float m = mix(in);
+    out[0] = m * m;
+  }
+  static __device__ __forceinline__ void phase2(const float *in, float *out) {
+    float m = mix(in);
+    out[0] = m, out[1] = m * in[3] / sqrtf(in[7] / 1536 + 1e-5f);
+  }
+};
+struct mixed {
+  static constexpr Config config{.rows = 21,
+                                 .cols = 1536,
+                                 .inputs = 5,
+                                 .kind = {0, 0, 2, 3, 1},
+                                 .type = {1, 0, 0, 1, 0},
+                                 .ld = {1536, 1544, 0, 0, 1},
+                                 .length = {0, 0, 1536, 12, 0},
+                                 .outputs = 2,
+                                 .out_type = {0, 1},
+                                 .out_ld = {1536, 1536},
+                                 .phases = 2,
+                                 .sums = {2, 1}};
+};
+template <class S, class T = Chosen<S>> void residual_mix(int live) {
+  constexpr Config c = S::config;
+  Tensor a(DType::bf16, c.rows, c.cols), b(DType::f32, c.rows, c.cols, 1544), query(DType::f32, 1, c.cols),
+      gain(DType::bf16, 1, 12), scalar(DType::f32, c.rows, 1), count(DType::i32, 1, 1), mix(DType::f32, c.rows, c.cols),
+      normed(DType::bf16, c.rows, c.cols);
+  a.fill_normal(), b.fill_normal(), query.fill_normal(), gain.fill_normal(), scalar.fill([] { return uniform(0.5f, 2); }),
+      count.set(0, 0, live);
+  start<S, T, Mix>({count.device<int32_t>(),
+                    {a.device(), b.device(), query.device(), gain.device(), scalar.device(), mix.device(), normed.device()}});
+  auto mixes = [&](int64_t r) {
+    double sa = 0, sb = 0;
+    for (int i = 0; i < c.cols; ++i)
+      sa += a.at(r, i) * query.at(0, i), sb += b.at(r, i) * query.at(0, i);
+    double wa = std::exp(sa / 64), wb = std::exp(sb / 64);
+    std::vector<double> m(c.cols);
+    for (int i = 0; i < c.cols; ++i)
+      m[i] = (wa * a.at(r, i) + wb * b.at(r, i)) / (wa + wb) * scalar.at(r, 0);
+    return m;
+  };
+  std::vector<double> m;
+  double squares = 0;
+  expect_close(
+      mix, live,
+      [&](int64_t r, int64_t col) {
+        if (!col)
+          m = mixes(r);
+        return m[col];
+      },
+      1e-4, "mix");
+  expect_close(
+      normed, live,
+      [&](int64_t r, int64_t col) {
+        if (!col) {
+          m = mixes(r), squares = 0;
+          for (double v : m)
+            squares += v * v;
+        }
+        return m[col] * gain.at(0, col / 128) / std::sqrt(squares / c.cols + kEpsilon);
+      },
+      1e-4, "norm");
+}
+
+struct Add { // a map of two elements and a column
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] + in[1] * in[2]; }
+};
+struct map {
+  static constexpr Config config{.rows = 19,
+                                 .cols = 520,
+                                 .inputs = 3,
+                                 .kind = {0, 0, 2},
+                                 .type = {1, 0, 1},
+                                 .ld = {528, 520},
+                                 .length = {0, 0, 104},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {528}};
+};
+struct map_odd {
+  static constexpr Config config{.rows = 19,
+                                 .cols = 70,
+                                 .inputs = 3,
+                                 .kind = {0, 0, 2},
+                                 .type = {1, 0, 1},
+                                 .ld = {71, 72},
+                                 .length = {0, 0, 7},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {75}};
+};
+template <class S> void added(int live) {
+  constexpr Config c = S::config;
+  Tensor a(DType::bf16, c.rows, c.cols, c.ld[0]), b(DType::f32, c.rows, c.cols, c.ld[1]), column(DType::bf16, 1, c.length[2]),
+      count(DType::i32, 1, 1), out(DType::bf16, c.rows, c.cols, c.out_ld[0]);
+  a.fill_normal(), b.fill_normal(), column.fill_normal(), count.set(0, 0, live);
+  start<S, Chosen<S>, Add>({count.device<int32_t>(), {a.device(), b.device(), column.device(), out.device()}});
+  expect_close(
+      out, live, [&](int64_t r, int64_t col) { return a.at(r, col) + b.at(r, col) * column.at(0, col % c.length[2]); }, 1e-6);
+}
+} // namespace
+
+K31_CUDA_TEST("nn.row.mix") { residual_mix<mixed>(20), residual_mix<mixed, reload>(21); }
+K31_CUDA_TEST("nn.map") { added<map>(17), added<map_odd>(18); }
+
+namespace {
+template <int rows> struct Timed {
+  static constexpr Config config{.rows = rows,
+                                 .cols = 7168,
+                                 .inputs = 2,
+                                 .kind = {0, 2},
+                                 .type = {1, 0},
+                                 .ld = {7168},
+                                 .length = {0, 7168},
+                                 .outputs = 1,
+                                 .out_type = {1},
+                                 .out_ld = {7168},
+                                 .phases = 1,
+                                 .sums = {1}};
+};
+template <int rows> void time_norm() {
+  using S = Timed<rows>;
+  Tensor x(DType::bf16, rows, 7168), gain(DType::f32, 1, 7168), count(DType::i32, 1, 1), out(DType::bf16, rows, 7168);
+  x.fill_fast(), gain.fill_fast(), count.set(0, 0, rows);
+  Args args{count.device<int32_t>(), {x.device(), gain.device(), out.device()}};
+  report("rms norm " + std::to_string(rows) + " x 7168", time_us([&](int) { start<S, Chosen<S>, RmsNorm<7168>>(args); }),
+         4.0 * rows * 7168);
+}
+} // namespace
+
+K31_CUDA_TEST("nn.row.time") {
+  if (!timing())
+    return;
+  time_norm<1>(), time_norm<64>(), time_norm<4096>(), time_norm<16384>();
+}
