@@ -8,6 +8,7 @@ In fenced blocks:
                    that ends in a backslash goes on; a command that was run before is not run again
   ```text output   lines of what the commands of the last sh block printed
   ```LANG FILE     lines of that file: one that a command wrote, or one of the repository
+The table of includes in docs/overview.md must be that of test/check_includes.py.
 Lines of an excerpt stand in the output or file in the same order; "..." stands for any text, a line of "..." is left out.
 """
 import os
@@ -67,12 +68,26 @@ def missing(excerpt, text):
     return None
 
 
+def include_faults(root):
+    """Where the table of docs/overview.md differs from the data of test/check_includes.py."""
+    sys.path.insert(0, os.path.join(root, "test"))
+    import check_includes
+    text = open(os.path.join(root, "docs/overview.md"), encoding="utf-8").read()
+    section = text.split("## Who may include whom")[1].split("\n## ")[0]
+    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:3]] for line in section.splitlines() if line.startswith("| `")]
+    written = {folder[0]: set(allowed) for folder, allowed in rows}
+    data = {folder: {prefix.rstrip("/") for prefix in rule[0]} for folder, rule in check_includes.TABLE.items()}
+    return [f"docs/overview.md, includes of {folder}: the table says {sorted(written.get(folder, {'no row'}))}, "
+            f"test/check_includes.py {sorted(data.get(folder, {'no rule'}))}"
+            for folder in sorted(written.keys() | data.keys()) if written.get(folder) != data.get(folder)]
+
+
 def main(root, folder):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     for name in ("models", "test"):
         os.symlink(os.path.join(root, name), os.path.join(folder, name))
-    faults, count, outputs = [], {"commands": 0, "excerpts": 0, "links": 0}, {}
+    faults, count, outputs = include_faults(root), {"commands": 0, "excerpts": 0, "links": 0}, {}
     for path in DOCUMENTS:
         document, printed = Document(root, path), ""
         for number, info, lines in document.blocks:
