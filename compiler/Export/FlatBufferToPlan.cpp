@@ -1,8 +1,7 @@
 #include "compiler/Export/PlanFile.h"
 #include "dialects/Plan/Plan.h"
 #include "mlir/IR/Builders.h"
-#include "runtime/base/cat.h"
-#include "runtime/base/plan_trailer.h"
+#include "runtime/plan/plan_file.h"
 #include "runtime/schema/plan_generated.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -11,9 +10,6 @@ using namespace k31;
 namespace ir = k31::planir;
 
 namespace {
-
-// The default limits stop at 64 levels and a million tables; a large plan has more tables, never more levels.
-constexpr uint32_t kMaxDepth = 64, kMaxTables = 1u << 26;
 
 StringRef text(const flatbuffers::String *string) { return string ? StringRef(string->data(), string->size()) : StringRef(); }
 
@@ -298,17 +294,10 @@ private:
 OwningOpRef<ModuleOp> k31::importPlan(std::span<const std::byte> flatbuffer, StringRef name, MLIRContext *context) {
   context->loadDialect<ir::PlanDialect>();
   Location loc = FileLineColLoc::get(context, name, 0, 0);
-  auto *bytes = reinterpret_cast<const uint8_t *>(flatbuffer.data());
-  flatbuffers::Verifier verifier(bytes, flatbuffer.size(), kMaxDepth, kMaxTables);
-  if (!plan::VerifyPlanBuffer(verifier)) {
-    emitError(loc) << "is no plan: its tables point outside the file, or a required one is missing";
+  auto source = check_plan(flatbuffer); // every index and range, as the runtime does it
+  if (!source) {
+    emitError(loc) << source.error().message;
     return nullptr;
   }
-  const plan::Plan &source = *plan::GetPlan(bytes);
-  if (source.major() != kPlanMajor || source.minor() > kPlanMinor) {
-    emitError(loc) << "is a plan of version " << source.major() << "." << source.minor() << ", this program reads " << kPlanMajor
-                   << ".0 to " << kPlanMajor << "." << kPlanMinor << "; compile the plan again";
-    return nullptr;
-  }
-  return Importer(source, loc).run();
+  return Importer(**source, loc).run();
 }

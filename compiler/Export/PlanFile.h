@@ -11,8 +11,8 @@ namespace k31 {
 // The FlatBuffer (without trailer) of a module of plan ops with offsets and code. Equal modules give equal bytes.
 mlir::FailureOr<std::string> exportPlan(mlir::ModuleOp module);
 
-// A module from the FlatBuffer of a plan, which may come from anywhere: everything that the walk follows is checked. Buffers
-// become tensors of bytes. Diagnostics are at `name`, the file's name.
+// A module from the FlatBuffer of a plan (aligned to 8), which may come from anywhere: it passes the checks of the runtime's Load
+// first. Buffers become tensors of bytes. Diagnostics are at `name`, the file's name.
 mlir::OwningOpRef<mlir::ModuleOp> importPlan(std::span<const std::byte> flatbuffer, llvm::StringRef name,
                                              mlir::MLIRContext *context);
 

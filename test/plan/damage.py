@@ -1,4 +1,5 @@
-"""damage.py IN OUT flip|tables: a copy of a plan with a changed byte, or with a root offset that points outside under a right trailer."""
+"""damage.py IN OUT flip|tables|zero: a copy of a plan with a changed byte, or, under a right trailer, with a root offset that points
+outside or with 0 for the number 7654321."""
 import ctypes
 import struct
 import sys
@@ -8,7 +9,12 @@ data = bytearray(open(source, "rb").read())
 if how == "flip":
     data[100] ^= 1
 else:
-    data[0:4] = struct.pack("<I", 0x7FFFFFF0)
+    number = struct.pack("<I", 7654321)
+    if how == "tables":
+        data[0:4] = struct.pack("<I", 0x7FFFFFF0)
+    else:
+        assert data.count(number) == 1
+        data = data.replace(number, bytes(4))
     xxhash = ctypes.CDLL("libxxhash.so.0")
 
     class Hash(ctypes.Structure):
