@@ -10,36 +10,15 @@
 #pragma once
 #include "codegen/kernels/attn/cache.cuh"
 #include "codegen/kernels/attn/index_select.tile.h"
+#include "codegen/kernels/attn/meet.cuh"
 #include "codegen/kernels/common/mma.cuh"
 
 namespace k31::kernels::index_select {
 
-struct Meeting {
-  uint32_t arrived, generation;
-};
 // Where team `team` meets; zero when the module is loaded.
 template <Config c, Tile t> K31_DEVICE Meeting &meeting_of(int team) {
   static __device__ Meeting all[t.blocks];
   return all[team];
-}
-
-K31_DEVICE void meet(Meeting &m, int size) {
-  __syncthreads();
-  if (size > 1 && threadIdx.x == 0) {
-    volatile uint32_t *generation = &m.generation;
-    const uint32_t mine = *generation;
-    __threadfence();
-    if (atomicAdd(&m.arrived, 1u) == (uint32_t)size - 1) {
-      atomicExch(&m.arrived, 0u);
-      __threadfence();
-      atomicAdd(&m.generation, 1u);
-    } else {
-      while (*generation == mine)
-        __nanosleep(32);
-    }
-    __threadfence();
-  }
-  __syncthreads();
 }
 
 // What is known of a row's smallest selected key.

@@ -1,0 +1,189 @@
+// attn.attend on CUDA against a two-pass softmax in fp64: dense and selected keys, tensor cores and plain products, merged parts.
+#include "codegen/kernels/attn/attend.cuh"
+#include "test/kernels/cuda/batch.h"
+
+K31_CUDA_KERNEL(attend)
+// The launch code that nvcc 13.0 writes names class types of template values by their mangled names.
+using _ZN3k317kernels6attend6ConfigE = k31::kernels::attend::Config;
+using _ZN3k317kernels6attend4TileE = k31::kernels::attend::Tile;
+
+namespace {
+using namespace k31::test;
+using namespace k31::kernels::attend;
+
+constexpr int kHeadGap = 7; // a head's query has other values before its shared part
+
+constexpr Config config(int heads, int latent, int shared, int top_k, bool lse, DType in = DType::bf16, DType out = DType::bf16) {
+  return {.rows = 32,
+          .heads = heads,
+          .latent = latent,
+          .shared = shared,
+          .ld_q = heads * latent + 5,
+          .ld_shared = heads * (kHeadGap + shared),
+          .head_shared = kHeadGap + shared,
+          .top_k = top_k,
+          .ld_out = heads * latent + 3,
+          .blocks = 4,
+          .lse = lse,
+          .scale = 0.0625f,
+          .q_type = in,
+          .shared_type = in,
+          .cache_type = in,
+          .out_type = out,
+          .shared_begin = kHeadGap};
+}
+
+// `skip`: entries of the indices that are -1, anywhere; every third row has none left.
+template <Config c, Tile t = choose(c)>
+void test(const std::vector<Batches::Run> &runs, double tolerance, bool skip = false, float size = 1) {
+  constexpr int H = c.heads, L = c.latent, S = c.shared;
+  Batches batch(runs);
+  if (batch.columns != c.blocks)
+    return fail("the test's table has " + std::to_string(batch.columns) + " columns");
+  Tensor q(c.q_type, batch.rows(), H * L, c.ld_q), q_shared(c.shared_type, batch.rows(), c.ld_shared),
+      pages(c.cache_type, batch.pool_rows(), L + S), indices(DType::i32, batch.rows(), std::max(1, c.top_k)),
+      out(c.out_type, batch.rows(), H * L, c.ld_out), lse(DType::f32, batch.rows(), H), scratch(DType::u8, 1, workspace(c, t));
+  q.fill_normal(size, batch.live());
+  batch.fill_pool(pages, [] { return normal(); });
+  std::vector<std::vector<int>> seen(batch.live());
+  for (int r = 0; r < batch.live(); ++r) {
+    for (int h = 0; h < H; ++h)
+      for (int d = 0; d < S; ++d) // the gap stays poison
+        q_shared.set(r, h * c.head_shared + kHeadGap + d, normal(size));
+    std::vector<int> all(batch.position(r) + 1);
+    std::iota(all.begin(), all.end(), 0);
+    if (c.top_k) {
+      std::shuffle(all.begin(), all.end(), random_engine());
+      all.resize(std::min((int)all.size(), c.top_k));
+      std::sort(all.begin(), all.end());
+      std::vector<int> kept;
+      for (int i = 0; i < c.top_k; ++i) {
+        const bool gone = i >= (int)all.size() || (skip && (r % 3 == 0 || uniform_int(0, 1)));
+        indices.set(r, i, gone ? -1 : all[i]);
+        if (!gone)
+          kept.push_back(all[i]);
+      }
+      all = kept;
+    }
+    seen[r] = all;
+  }
+  std::vector<std::vector<double>> want(batch.live(), std::vector<double>(H * L)), want_lse(batch.live(), std::vector<double>(H));
+  for (int r = 0; r < batch.live(); ++r)
+    for (int h = 0; h < H; ++h) {
+      std::vector<double> p;
+      double top = -INFINITY, total = 0;
+      for (int s : seen[r]) {
+        const int64_t row = batch.cache_row(batch.row_segment[r], s);
+        double score = 0;
+        for (int d = 0; d < L; ++d)
+          score += q.at(r, h * L + d) * pages.at(row, d);
+        for (int d = 0; d < S; ++d)
+          score += q_shared.at(r, h * c.head_shared + kHeadGap + d) * pages.at(row, L + d);
+        p.push_back(score * c.scale);
+        top = std::max(top, p.back());
+      }
+      for (double &x : p)
+        total += x = std::exp(x - top);
+      for (size_t i = 0; i < p.size(); ++i)
+        for (int d = 0; d < L; ++d)
+          want[r][h * L + d] += p[i] / total * pages.at(batch.cache_row(batch.row_segment[r], seen[r][i]), d);
+      want_lse[r][h] = p.empty() ? -INFINITY : top + std::log(total);
+    }
+  Args args{q.device(), q_shared.device(), pages.device(), batch.view(), {}};
+  int i = 0;
+  if (c.top_k)
+    args.tail[i++] = indices.device();
+  args.tail[i++] = out.device();
+  if (c.lse)
+    args.tail[i++] = lse.device();
+  args.tail[i] = scratch.device();
+  for (int launches = 0; launches < 2; ++launches) // again: meetings must have come to rest
+    start<c, t>(args);
+  expect_close(out, batch.live(), [&](int64_t r, int64_t x) { return want[r][x]; }, tolerance);
+  if (!c.lse)
+    return;
+  lse.fetch();
+  for (int r = 0; r < batch.live(); ++r)
+    for (int h = 0; h < H; ++h)
+      if (lse.at(r, h) != want_lse[r][h] &&
+          !(std::abs(lse.at(r, h) - want_lse[r][h]) <= tolerance * (1 + std::abs(want_lse[r][h]))))
+        return fail("the log-sum-exp of row " + std::to_string(r) + ", head " + std::to_string(h) + " is " +
+                    std::to_string(lse.at(r, h)) + ", expected " + std::to_string(want_lse[r][h]));
+  if (!lse.untouched_outside(batch.live()))
+    fail("lse: wrote outside the live rows");
+}
+
+const std::vector<Batches::Run> kRuns = {{0, 9}, {255, 1}, {0, 1}, {254, 4}, {600, 1}, {14, 3}}, kOne = {{599, 1}},
+                                kTwo = {{530, 2}};
+
+K31_CUDA_TEST("attn.attend.plain") {
+  test<config(4, 32, 8, 0, true, DType::f32, DType::f32)>(kRuns, 1e-5);
+  test<config(3, 20, 5, 16, true, DType::f32, DType::f32)>(kRuns, 1e-5);
+  test<config(9, 64, 64, 0, false, DType::f32)>(kRuns, 1e-5);
+  test<config(3, 48, 0, 17, true, DType::f32, DType::f32)>(kRuns, 1e-5, true);
+  test<config(3, 48, 3, 0, true, DType::f32, DType::f32)>(kOne, 1e-5);
+  test<config(4, 64, 16, 0, true, DType::f32, DType::f32)>(kRuns, 3e-4, false, 100);
+}
+K31_CUDA_TEST("attn.attend.products") {
+  test<config(12, 512, 64, 0, true)>(kRuns, 6e-3);
+  test<config(24, 128, 64, 100, true, DType::bf16, DType::f32)>(kRuns, 6e-3);
+  test<config(50, 256, 32, 70, true)>(kRuns, 6e-3, true);
+}
+K31_CUDA_TEST("attn.attend.parts") {
+  test<config(12, 512, 64, 0, true)>(kOne, 6e-3);
+  test<config(16, 128, 64, 200, true, DType::bf16, DType::f32)>(kOne, 6e-3, true);
+  test<config(3, 128, 0, 0, false)>(kTwo, 6e-3);
+}
+template <Config c> void measure(const std::vector<Batches::Run> &runs, const char *what) {
+  Batches batch(runs, 0);
+  const int rows = batch.live();
+  Tensor q(DType::bf16, rows, c.ld_q), q_shared(DType::bf16, rows, c.ld_shared), pages(DType::bf16, batch.pool_rows(), 576),
+      indices(DType::i32, rows, std::max(1, c.top_k)), out(DType::bf16, rows, c.ld_out),
+      scratch(DType::u8, 1, workspace(c, choose(c)));
+  q.fill_fast(), q_shared.fill_fast(), pages.fill_fast();
+  std::vector<int32_t> table;
+  for (int s = 0; s < batch.live_segments(); ++s)
+    for (int b = 0; b < c.blocks; ++b)
+      table.push_back(b < batch.columns - 1 ? batch.table[s * batch.columns + b] : 0);
+  Words<int32_t> blocks(table);
+  double keys = 0;
+  for (int r = 0; r < rows; ++r) {
+    const int n = batch.position(r) + 1;
+    for (int i = 0; i < c.top_k; ++i)
+      indices.set(r, i, (int64_t)i * n / std::max(1, c.top_k));
+    keys += c.top_k ? c.top_k : n;
+  }
+  Args args{q.device(), q_shared.device(), pages.device(), batch.view(), {}};
+  args.batch.block_table = blocks.device();
+  int i = 0;
+  if (c.top_k)
+    args.tail[i++] = indices.device();
+  args.tail[i++] = out.device(), args.tail[i] = scratch.device();
+  double us = time_us([&](int) { start<c>(args); }, rows > 1024 ? 2 : 10);
+  report("attend " + std::string(what) + ", " + std::to_string(c.heads) + " heads, " + std::to_string(rows) + " rows", us,
+         c.top_k && rows > 1024 ? 0 : keys * 1152, keys * c.heads * 1088 * 2);
+}
+K31_CUDA_TEST("attn.attend.time") {
+  if (!timing())
+    return;
+  constexpr int K = 1024;
+#define K31_SIZE(H, TOP_K, CONTEXT)                                                                                              \
+  Config{.heads = H,                                                                                                             \
+         .ld_q = H * 512,                                                                                                        \
+         .ld_shared = H * 64,                                                                                                    \
+         .head_shared = 64,                                                                                                      \
+         .top_k = TOP_K,                                                                                                         \
+         .ld_out = H * 512,                                                                                                      \
+         .blocks = (CONTEXT) / 256,                                                                                              \
+         .scale = 0.0722f}
+  const auto decode = [](int rows, int context) { return std::vector<Batches::Run>((size_t)rows, {context - 1, 1}); };
+  for (int rows : {1, 8, 32, 64, 128})
+    measure<K31_SIZE(96, 2048, 8 * K)>(decode(rows, 8 * K), "sparse decode");
+  for (int rows : {1, 64})
+    measure<K31_SIZE(12, 2048, 8 * K)>(decode(rows, 8 * K), "sparse decode");
+  measure<K31_SIZE(96, 0, 128 * K)>(decode(1, 128 * K), "dense decode over 131072");
+  measure<K31_SIZE(96, 0, 32 * K)>(decode(8, 32 * K), "dense decode over 32768");
+  measure<K31_SIZE(96, 2048, 64 * K)>({{60 * K, 4096}}, "sparse prefill over 65536");
+  measure<K31_SIZE(12, 2048, 64 * K)>({{60 * K, 4096}}, "sparse prefill over 65536");
+}
+} // namespace
