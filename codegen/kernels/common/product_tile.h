@@ -65,6 +65,13 @@ constexpr ProductTile wide_tile(int64_t rows, int64_t n) {
   return t;
 }
 
+// Tiles for wgmma: 128 rows of x by 128 or 256 rows of W, a warp group 64 rows.
+constexpr ProductTile warp_group_tile(int32_t bn) {
+  ProductTile t;
+  t.form = kWide, t.block = 256, t.bm = 128, t.bn = bn, t.warps_m = 8, t.warps_n = 1, t.stages = bn == 256 ? 4 : 6, t.wgmma = 1;
+  return t;
+}
+
 constexpr int32_t product_tiles(const ProductTile &t, int64_t rows, int64_t n) {
   return (int32_t)(ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn));
 }

@@ -8,6 +8,7 @@
 #include "codegen/kernels/common/mma.cuh"
 #include "codegen/kernels/common/product_tile.h"
 #include "codegen/kernels/common/reduce.cuh"
+#include "codegen/kernels/common/wgmma.cuh"
 
 namespace k31::kernels::wide {
 
@@ -32,11 +33,23 @@ K31_DEVICE void copy_rows(unsigned char *tile, const uint16_t *from, int32_t row
   }
 }
 
-// Sums of a warp's part, (bm / warps_m) x (bn / warps_n), by products of a warp.
+// Sums of a warp's part, (bm / warps_m) x (bn / warps_n), by products of a warp, or of 16 rows by bn columns of a warp group's
+// products (wgmma). Those run on while the next stage is prepared: its stage is free one stage later.
 template <ProductTile t> struct Sums {
   static constexpr int kRows = t.bm / t.warps_m, kCols = t.bn / t.warps_n, kM = kRows / 16, kN = kCols / 8;
+  static constexpr int kAhead = t.wgmma ? t.stages - 2 : t.stages - 1; // stages that are on their way during a product
+  static_assert(!t.wgmma || (kM == 1 && t.warps_n == 1 && t.warps_m % 4 == 0), "a warp group takes 64 rows and all columns");
   float sum[kM][kN][4];
 
+  // In each thread, after its part of a stage has arrived and before the barrier that shows it to all.
+  K31_DEVICE static void arrived() {
+    if constexpr (t.wgmma)
+      fence_async_proxy();
+  }
+  K31_DEVICE static void complete() { // before the sums are read
+    if constexpr (t.wgmma)
+      wgmma_wait<0>();
+  }
   K31_DEVICE int first_row() const { return warp_id() / t.warps_n * kRows; }
   K31_DEVICE int first_col() const { return warp_id() % t.warps_n * kCols; }
   K31_DEVICE void clear() {
@@ -49,6 +62,20 @@ template <ProductTile t> struct Sums {
   }
   // `transposed`: the stage of W holds rows of k in blocks of 64 columns instead of rows of n.
   template <bool transposed> K31_DEVICE void multiply(unsigned char *x, unsigned char *w) {
+    if constexpr (t.wgmma) {
+      static_assert(!transposed, "wgmma takes rows of n here");
+      const uint64_t a = matrix_descriptor(x + warp_id() / 4 * 8192), b = matrix_descriptor(w);
+      wgmma_begin();
+#pragma unroll
+      for (int step = 0; step < kDepth / 16; ++step)
+        wgmma_bf16(sum[0], a + step * 2, b + step * 2);
+      wgmma_commit();
+      wgmma_wait<1>(); // the products of the stage before
+    } else {
+      multiply_by_warp<transposed>(x, w);
+    }
+  }
+  template <bool transposed> K31_DEVICE void multiply_by_warp(unsigned char *x, unsigned char *w) {
     const int lane = lane_id();
 #pragma unroll
     for (int step = 0; step < kDepth / 16; ++step) {
@@ -133,7 +160,7 @@ template <ProductTile t, int32_t n_rows, int32_t k> struct ColumnsOfW { // [k, n
 // One tile: `rows` rows of x (of which the first bm count) by bn rows of W from n0 on.
 template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, class Weights, class Finish>
 K31_DEVICE void tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t n0, const Finish &finish) {
-  static_assert(t.block == 32 * t.warps_m * t.warps_n && t.stages >= 2, "every warp has a part of the tile");
+  static_assert(t.block == 32 * t.warps_m * t.warps_n && Sums<t>::kAhead >= 1, "every warp has a part of the tile");
   constexpr int32_t kStages = t.stages, kBlocks = (int32_t)ceil_div(k, kDepth);
   unsigned char *shared = aligned_shared();
   auto start = [&](int32_t block) { // always a group, so that counts stay right
@@ -146,15 +173,17 @@ K31_DEVICE void tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t 
   };
   Sums<t> sums;
   sums.clear();
-  for (int s = 0; s < kStages - 1; ++s)
+  for (int s = 0; s < Sums<t>::kAhead; ++s)
     start(s);
   for (int32_t block = 0; block < kBlocks; ++block) {
-    copy_wait<kStages - 2>();
+    copy_wait<Sums<t>::kAhead - 1>();
+    sums.arrived();
     __syncthreads();
-    start(block + kStages - 1); // into the stage that all warps left before the barrier
+    start(block + Sums<t>::kAhead); // into a stage that all warps left before the barrier
     unsigned char *stage = shared + block % kStages * t.stage_bytes();
     sums.template multiply<Weights::kTransposed>(stage, stage + t.bm * 128);
   }
+  sums.complete();
   copy_wait<0>();
   __syncthreads();
   finish_sums<t, n_rows, pair>(sums, rows, n0, finish);

@@ -135,17 +135,19 @@ K31_DEVICE void wide_tile(const uint16_t *x, int32_t rows, const Weights &w, int
   Part<t, n_rows, k> now, next;
   now.load(w, n0, 0);
   next.load(w, n0, wide::kDepth);
-  for (int s = 0; s < kStages - 1; ++s)
+  for (int s = 0; s < wide::Sums<t>::kAhead; ++s)
     start(s);
   for (int32_t block = 0; block < kBlocks; ++block) {
     now.decode(stage(block) + t.bm * 128); // its last readers passed the barrier of the stage before
     now = next;
     next.load(w, n0, (block + 2) * wide::kDepth);
-    copy_wait<kStages - 2>();
+    copy_wait<wide::Sums<t>::kAhead - 1>();
+    sums.arrived();
     __syncthreads();
-    start(block + kStages - 1);
+    start(block + wide::Sums<t>::kAhead);
     sums.template multiply<false>(stage(block), stage(block) + t.bm * 128);
   }
+  sums.complete();
   copy_wait<0>();
   __syncthreads();
   wide::finish_sums<t, n_rows, pair>(sums, rows, n0, [&](int32_t row, int32_t col, float first, float second) {

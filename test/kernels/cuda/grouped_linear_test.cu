@@ -102,6 +102,10 @@ K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), groupe
 K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 17, 2}); }
 K31_CUDA_TEST("moe.grouped_linear.wide") { grouped<many>({3, 0, 170, 300, 64}), grouped<some>({0, 33, 70, 1, 32}); }
 K31_CUDA_TEST("moe.grouped_linear.wide_pairs") { grouped<many_pairs, choose(many_pairs), Gated>({0, 129, 5, 64, 66}); }
+K31_CUDA_TEST("moe.grouped_linear.warp_group") {
+  grouped<many, k31::kernels::warp_group_tile(128)>({3, 0, 170, 300, 64});
+  grouped<many_pairs, k31::kernels::warp_group_tile(128), Gated>({0, 129, 5, 64, 66});
+}
 K31_CUDA_TEST("moe.grouped_linear.plain") {
   grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
 }
@@ -113,7 +117,7 @@ K31_CUDA_TEST("moe.grouped_linear.scales") {
 
 namespace {
 // 896 experts over 8 ranks, `tokens` tokens of 16 choices: rows that land here, spread over the experts.
-template <int tokens, bool first> void time_grouped() {
+template <int tokens, bool first, bool groups = false> void time_grouped() {
   constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
   constexpr Config c{
       .rows = rows, .experts = experts, .n = n, .k = k, .pair = first, .epilogue = first, .ld_x = k, .ld_out = first ? n / 2 : n};
@@ -130,9 +134,9 @@ template <int tokens, bool first> void time_grouped() {
   offsets.set(0, experts, at);
   Args args{x.device(), w.device(), {scale.device(), offsets.device(), out.device()}};
   using Region = std::conditional_t<first, Gated, k31::kernels::NoRegion>;
-  double us = time_us([&](int) { start<c, choose(c), Region>(args); });
-  report("grouped " + std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " + std::to_string(n) + " x " +
-             std::to_string(k),
+  double us = time_us([&](int) { start<c, groups ? k31::kernels::warp_group_tile(128) : choose(c), Region>(args); });
+  report(std::string(groups ? "grouped by warp groups, " : "grouped ") + std::to_string(tokens) + " tokens, " +
+             std::to_string(hit) + " experts, " + std::to_string(n) + " x " + std::to_string(k),
          us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
 }
 } // namespace

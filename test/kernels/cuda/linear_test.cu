@@ -111,6 +111,21 @@ K31_CUDA_TEST("nn.linear.wide_tiles") { product<wide64, medium>(61), product<wid
 K31_CUDA_TEST("nn.linear.wide_pairs") {
   product<pairs64, Chosen<pairs64>, Situ>(50), product<pairs200, Chosen<pairs200>, Situ>(190);
 }
+namespace {
+struct group128 {
+  static constexpr Tile tile = k31::kernels::warp_group_tile(128);
+};
+struct group256 {
+  static constexpr Tile tile = k31::kernels::warp_group_tile(256);
+};
+struct deep {
+  static constexpr Config config{.rows = 300, .n = 520, .k = 1096, .ld_x = 1096, .out_type = {0}, .out_ld = {520}};
+};
+} // namespace
+K31_CUDA_TEST("nn.linear.warp_group") {
+  product<deep, group128>(291), product<deep, group256>(300), product<wide200, group128>(120), product<wide64, group256>(64);
+  product<pairs200, group128, Situ>(190), product<pairs200, group256, Situ>(200);
+}
 K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Situ>(18); }
 K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3); }
 K31_CUDA_TEST("nn.linear.no_rows") { product<thin>(0), product<wide200>(0), product<odd>(0); }
@@ -171,7 +186,7 @@ namespace {
 template <int rows, int n, int k> struct Timed {
   static constexpr Config config{.rows = rows, .n = n, .k = k, .ld_x = k, .out_type = {1}, .out_ld = {n}};
 };
-template <int rows, int n, int k> void time_linear() {
+template <int rows, int n, int k, class T = Chosen<Timed<rows, n, k>>> void time_linear() {
   using S = Timed<rows, n, k>;
   constexpr int copies = (int64_t)n * k * 2 > 100 << 20 ? 2 : 4; // more than the second-level cache together
   Tensor x(DType::bf16, rows, k), w(DType::bf16, (int64_t)n * copies, k), out(DType::bf16, rows, n), count(DType::i32, 1, 1);
@@ -179,10 +194,11 @@ template <int rows, int n, int k> void time_linear() {
   Args args{x.device(), w.device(), count.device<int32_t>(), {out.device()}};
   double us = time_us([&](int i) {
     args.w = w.device<uint16_t>() + (int64_t)(i % copies) * n * k;
-    start<S>(args);
+    start<S, T>(args);
   });
-  report("linear " + std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k), us,
-         2.0 * n * k + 2.0 * rows * (n + k), 2.0 * rows * n * k);
+  report(std::string(T::tile.wgmma ? "linear, warp groups of " + std::to_string(T::tile.bn) + ", " : "linear ") +
+             std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k),
+         us, 2.0 * n * k + 2.0 * rows * (n + k), 2.0 * rows * n * k);
 }
 } // namespace
 
@@ -194,4 +210,6 @@ K31_CUDA_TEST("nn.linear.time") {
   time_linear<1, 1536, 7168>(), time_linear<16, 1536, 7168>(), time_linear<64, 1536, 7168>(), time_linear<64, 6144, 7168>(),
       time_linear<64, 7168, 1536>();
   time_linear<4096, 12288, 7168>(), time_linear<8192, 12288, 7168>();
+  time_linear<256, 12288, 7168, group128>(), time_linear<8192, 12288, 7168, group128>(),
+      time_linear<8192, 12288, 7168, group256>();
 }
