@@ -36,7 +36,7 @@ Result<void> run(engine::SessionExecutor &executor, std::span<const int32_t> tok
     out.append(name, std::as_bytes(logits), logits.size_bytes(), true);
   };
   K31_ASSIGN(const engine::SequenceId id,
-             engine.add({.tokens = {tokens.begin(), tokens.end()}, .max_tokens = drawn, .on_logits = keep, .slot = way.slot}));
+             engine.add_in_slot({.tokens = {tokens.begin(), tokens.end()}, .max_tokens = drawn, .on_logits = keep}, way.slot));
   if (way.company)
     K31_TRY(engine.add({.tokens = reversed(tokens, 40), .max_tokens = 1}));
   std::optional<engine::Output> output;
