@@ -47,19 +47,30 @@ constexpr int32_t kept_words(const Config &c, const Tile &t) {
   return (int32_t)(ceil_div(unit_columns(c, t), t.team * t.vector) * words);
 }
 
+// Registers that a thread needs when it keeps the elements: those, all sums, the values of one column and what addresses take.
+constexpr int32_t registers(const Config &c, const Tile &t) {
+  int32_t sums = 0;
+  for (int p = 0; p < c.phases; ++p)
+    sums += c.sums[p];
+  return kept_words(c, t) + sums + 2 * c.inputs + 32;
+}
+
 constexpr Tile choose(const Config &c) {
   Tile t;
   t.vector = vectors_fit(c) ? 8 : 1;
   if (!c.phases || c.cols / c.groups <= 1024)
     return t;
-  // A block a row. With few rows as many threads as there are vectors; else the fewest that keep the elements in registers.
-  int32_t all = least(ceil_div(c.cols / c.groups, 32 * t.vector) * 32, 1024);
-  if (c.rows <= 2 * kMultiprocessors)
-    t.block = most(all, 64);
-  else
-    while (t.block < 1024 && (t.team = t.block, kept_words(c, t) > 64))
-      t.block *= 2;
-  t.team = t.block;
+  // A block a row. With few rows as many threads as there are vectors, else the fewest that keep the elements in registers; when
+  // no block keeps them (mixes of many residuals), half as many threads as vectors read them again in each phase: one block a
+  // multiprocessor, so that the row stays in its first-level cache.
+  const int32_t all = most(least(ceil_div(c.cols / c.groups, 32 * t.vector) * 32, 1024), 64);
+  const int32_t few[] = {all, 512, 256}, many[] = {256, 512, 1024};
+  for (int32_t block : c.rows <= 2 * kMultiprocessors ? few : many) {
+    t.block = t.team = least(block, all);
+    if (registers(c, t) <= least(65536 / t.block, 255))
+      return t;
+  }
+  t.block = t.team = most(ceil_div(all, 64) * 32, 64), t.keep = 0;
   return t;
 }
 constexpr Grid grid(const Config &c, const Tile &t) {
