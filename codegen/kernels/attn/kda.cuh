@@ -2,10 +2,12 @@
 //
 // Token by token, with the state in registers: thread (g, l) holds keys g, g + G, ... of the four values 4 l .. 4 l + 3. One pass
 // gives u = (a k)^T S and (a q)^T S, then delta = beta (v - u), o = (a q)^T S + (q . k) delta and S <- a S + k delta, the order
-// of the host kernel. Decode reads and writes each state once, 16 bytes a thread; warp 0 prepares the token meanwhile.
+// of the host kernel. Long segments in bf16 go by chunks (kda_chunk.cuh). Decode reads and writes each state once, 16 bytes a
+// thread; warp 0 prepares the token meanwhile.
 #pragma once
 #include "codegen/kernels/attn/cache.cuh"
 #include "codegen/kernels/attn/kda.tile.h"
+#include "codegen/kernels/attn/kda_chunk.cuh"
 
 namespace k31::kernels::kda {
 
@@ -136,9 +138,25 @@ template <Config c, Tile t> K31_DEVICE void segment(const Args &args, const Segm
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   using S = Shape<c, t>;
-  static_assert(sizeof(Shared<c, t>) == t.smem(c));
+  static_assert(sizeof(Shared<c, t>) == t.token_bytes(c));
   auto &x = *(Shared<c, t> *)shared_memory();
-  const int64_t segments = args.batch.counts[1], units = segments * c.heads * S::kSlices;
+  const int64_t segments = args.batch.counts[1];
+  if constexpr (t.chunks(c)) {
+    if (aligned16(args.q) && aligned16(args.k) && aligned16(args.v) && aligned16(args.g)) {
+      for (int64_t u = blockIdx.x; u < segments * c.heads; u += gridDim.x) {
+        const Segment s = args.batch.segments[u / c.heads];
+        const int head = (int)(u % c.heads);
+        if (s.length >= kChunk) {
+          Chunks<c, t>(args, *(ChunkShared<c.head_dim> *)shared_memory(), head).run(s);
+        } else {
+          for (int i = 0; i < S::kSlices; ++i)
+            segment<c, t>(args, s, head, i * S::kValues, x);
+        }
+      }
+      return;
+    }
+  }
+  const int64_t units = segments * c.heads * S::kSlices;
   for (int64_t u = blockIdx.x; u < units; u += gridDim.x) {
     const int64_t head = u / S::kSlices % c.heads;
     segment<c, t>(args, args.batch.segments[u / (S::kSlices * c.heads)], (int)head, (int)(u % S::kSlices) * S::kValues, x);

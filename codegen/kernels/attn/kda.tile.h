@@ -5,6 +5,8 @@
 
 namespace k31::kernels::kda {
 
+constexpr int32_t kChunkTokens = 16; // of the chunk form, whatever Config::chunk says above it
+
 struct Tile {
   int32_t block = 128;  // threads of a block
   int32_t values = 64;  // most values of a head that a block takes
@@ -19,15 +21,28 @@ struct Tile {
   }
   constexpr int32_t groups(const Config &c) const { return block / (slice(c) / 4); } // key rows that the block holds at once
   constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &c) const {
-    return 4 * (2 * (4 * c.head_dim + 4) + (2 * groups(c) + 1) * slice(c)); // two tokens, partial sums, delta
+  // Long segments by chunks: bf16 in, operands rounded to bf16; else token by token.
+  constexpr bool chunks(const Config &c) const {
+    return c.chunk >= kChunkTokens && c.qkv_type == DType::bf16 && (c.head_dim == 128 || c.head_dim == 64) &&
+           block == 2 * c.head_dim && c.ld_qkv % 8 == 0 && c.ld_g % 4 == 0;
   }
+  // Two tokens, partial sums and delta of the token form.
+  constexpr int32_t token_bytes(const Config &c) const { return 4 * (2 * (4 * c.head_dim + 4) + (2 * groups(c) + 1) * slice(c)); }
+  // Of the chunk form: q, k, G in fp32, four operands in bf16, exp(G_last), three small matrices, beta.
+  constexpr int32_t chunk_bytes(const Config &c) const {
+    return kChunkTokens * (12 * (c.head_dim + 4) + 8 * (c.head_dim + 8) + 2 * 48 + 4 * 17 + 4) + 4 * c.head_dim + 64;
+  }
+  constexpr int32_t smem(const Config &c) const { return chunks(c) ? most(token_bytes(c), chunk_bytes(c)) : token_bytes(c); }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("values", &Tile::values), f("blocks", &Tile::blocks);
   }
 };
 
-constexpr Tile choose(const Config &) { return {}; }
+constexpr Tile choose(const Config &c) {
+  Tile chunked;
+  chunked.block = 2 * c.head_dim, chunked.blocks = 2 * kMultiprocessors;
+  return chunked.chunks(c) ? chunked : Tile{};
+}
 
 // Blocks take (segment, head, slice of values) in turns, whatever the capacity.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }

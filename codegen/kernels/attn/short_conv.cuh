@@ -21,46 +21,42 @@ template <Config c, Tile t, class Region, int N> struct Run {
   float window[kPast > 0 ? kPast : 1][N]; // oldest first
 
   K31_DEVICE Run(const Args &args, int64_t channel) : args(args), channel(channel) {} // the arrays stay in registers
-  K31_DEVICE void load_taps() {
+  K31_DEVICE void load_taps() {                                                       // N channels' taps stand together
 #pragma unroll
-    for (int i = 0; i < N; ++i)
+    for (int first = 0; first < N * c.taps; first += N) {
+      float v[N];
+      load_values<c.w_type>(args.w, channel * c.taps + first, v);
 #pragma unroll
-      for (int j = 0; j < c.taps; ++j)
-        taps[j][i] = load<c.w_type>(args.w, (channel + i) * c.taps + j);
+      for (int i = 0; i < N; ++i)
+        taps[(first + i) % c.taps][(first + i) / c.taps] = v[i];
+    }
   }
   K31_DEVICE void load_x(int64_t row, float (&v)[N]) const { load_values<c.x_type>(args.x, row * c.ld_x + channel, v); }
 
-  // The inputs before `row`: rows of the segment, before its first one the values of its window.
-  K31_DEVICE void load_window(const Segment &s, int64_t row) {
+  // An input of the segment by its distance from the first row; before that a value of the window it began with.
+  K31_DEVICE void load_input(const Segment &s, int64_t offset, float (&v)[N]) const {
+    if (offset >= 0) {
+      load_x(s.row_begin + offset, v);
+    } else if (s.slot_in >= 0) {
+      load_values<c.window_type>(args.window, ((int64_t)s.slot_in * kPast + kPast + offset) * c.channels + channel, v);
+    } else {
 #pragma unroll
-    for (int j = 0; j < kPast; ++j) {
-      const int64_t offset = row - kPast + j - s.row_begin;
-      if (offset >= 0) {
-        load_x(s.row_begin + offset, window[j]);
-      } else if (s.slot_in >= 0) {
-        load_values<c.window_type>(args.window, ((int64_t)s.slot_in * kPast + kPast + offset) * c.channels + channel, window[j]);
-      } else {
-#pragma unroll
-        for (int i = 0; i < N; ++i)
-          window[j][i] = 0;
-      }
+      for (int i = 0; i < N; ++i)
+        v[i] = 0;
     }
   }
-  // At the segment's first row: its last inputs go to slot_out.
+  // The inputs before `row`.
+  K31_DEVICE void load_window(const Segment &s, int64_t row) {
+#pragma unroll
+    for (int j = 0; j < kPast; ++j)
+      load_input(s, row - kPast + j - s.row_begin, window[j]);
+  }
+  // The segment's last inputs go to slot_out, oldest first: what is written is older than all that is still read.
   K31_DEVICE void store_window(const Segment &s) const {
 #pragma unroll
     for (int j = 0; j < kPast; ++j) {
-      const int64_t offset = (int64_t)s.length - kPast + j;
       float v[N];
-      if (offset >= 0)
-        load_x(s.row_begin + offset, v);
-      else
-#pragma unroll
-        for (int k = 0; k < kPast; ++k)
-          if (k == j + s.length)
-#pragma unroll
-            for (int i = 0; i < N; ++i)
-              v[i] = window[k][i];
+      load_input(s, (int64_t)s.length - kPast + j, v);
       store_values<c.window_type>(args.window, ((int64_t)s.slot_out * kPast + j) * c.channels + channel, v);
     }
   }
@@ -138,7 +134,7 @@ template <Config c, Tile t, class Region, int N> K31_DEVICE void convolve(const 
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   if constexpr (c.channels % 8 == 0 && c.ld_x % 8 == 0 && c.ld_out % 8 == 0)
-    if (aligned16(args.x) && aligned16(args.window) && aligned16(args.out))
+    if (aligned16(args.x) && aligned16(args.w) && aligned16(args.window) && aligned16(args.out))
       return convolve<c, t, Region, 8>(args);
   convolve<c, t, Region, 1>(args);
 }
