@@ -16,7 +16,7 @@ using namespace mlir;
 namespace k31 {
 namespace {
 
-using kernels::kBlockTokens;
+static_assert(kBlockTokens == kernels::kBlockTokens);
 
 attn::CacheType cacheOf(Value value) { return cast<attn::CacheType>(value.getType()); }
 int64_t blocksOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getBlocks(); }
@@ -51,8 +51,6 @@ struct ShortConvModel : KernelOp::ExternalModel<ShortConvModel, attn::ShortConvO
     c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the taps");
     c.window_type = read.floatType(cacheOf(op.getCache()).getElement(), "the window");
     c.out_type = read.floatType(op.getResult(), "the result");
-    if (c.taps > 8)
-      read.refuse() << "has " << c.taps << " taps; the kernel holds 8";
     if (c.epilogue && failed(analyzeRegion(op.getEpilogue())))
       return failure();
     uint64_t products =
@@ -132,15 +130,13 @@ struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
     c.ld_q = read.number(leadingDim(op.getQLatent()), "a row of q_latent");
     c.ld_shared = read.number(leadingDim(op.getQShared()), "a row of q_shared");
     c.head_shared = read.number(dim(op.getQShared(), 1) / heads, "a head of q_shared");
+    c.shared_begin = read.number(op.getSharedBegin(), "the first value of the shared part");
     c.top_k = op.getIndices() ? read.number(dim(op.getIndices(), 1), "top_k") : 0;
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result"), c.blocks = read.number(blocks, "blocks");
     c.lse = op.getLse() != nullptr;
     c.scale = op.getScale().convertToFloat();
     c.q_type = read.floatType(op.getQLatent(), "q_latent"), c.shared_type = read.floatType(op.getQShared(), "q_shared");
     c.cache_type = read.floatType(cache.getElement(), "the cache"), c.out_type = read.floatType(op.getResult(), "the result");
-    if (c.latent > 512 || c.shared > 64)
-      read.refuse() << "has a latent part of " << c.latent << " and a shared part of " << c.shared
-                    << "; the kernel holds 512 and 64";
     // Half of the context stands for the mean length.
     uint64_t context = uint64_t(blocks) * kBlockTokens / 2, keys = c.top_k ? std::min<uint64_t>(c.top_k, context) : context;
     uint64_t products = uint64_t(rows) * heads * keys * (2 * c.latent + c.shared);

@@ -1,5 +1,6 @@
 #include "codegen/Operands.h"
 #include "dialects/NN/NN.h"
+#include "dialects/Support/Verify.h"
 #include "mlir/IR/Diagnostics.h"
 
 using namespace llvm;
@@ -11,21 +12,20 @@ using kernels::DType;
 using kernels::OperandKind;
 
 std::optional<OperandKind> operandKind(RankedTensorType type, int64_t rows, int64_t cols, int64_t groups) {
-  if (type.getRank() == 2 && type.getDimSize(0) == rows) {
-    if (type.getDimSize(1) == cols)
-      return OperandKind::element;
-    if (type.getDimSize(1) == 1)
-      return OperandKind::row_scalar;
+  std::optional<Broadcast> broadcast = broadcastOf(type, rows, cols, groups);
+  if (!broadcast)
     return std::nullopt;
-  }
-  if (type.getRank() != 1)
-    return std::nullopt;
-  int64_t n = type.getDimSize(0);
-  if (n == cols || (groups > 1 && n * groups == cols))
+  switch (*broadcast) {
+  case Broadcast::element:
+    return OperandKind::element;
+  case Broadcast::row:
+    return OperandKind::row_scalar;
+  case Broadcast::column:
     return OperandKind::column;
-  if (n > 0 && cols % n == 0)
+  case Broadcast::columns:
     return OperandKind::column_group;
-  return std::nullopt;
+  }
+  llvm_unreachable("a broadcast");
 }
 
 int64_t leadingDim(Value value) {
@@ -61,10 +61,14 @@ void OpReader::requireF32(Value value, StringRef what) {
     refuse() << what << " has elements of " << tensorOf(value).getElementType() << "; the kernel takes f32";
 }
 
-void OpReader::requireDense(Value value, StringRef what) {
-  int64_t cols = tensorOf(value).getShape().back(), ld = leadingDim(value);
-  if (!bad && ld != cols)
-    refuse() << what << " is a view of " << cols << " columns of " << ld << "; the kernel takes rows without gaps";
+void OpReader::requireLimit(StringRef kernel, StringRef field, int64_t found, int64_t most, int64_t multiple) {
+  if (bad || (found >= 1 && found <= most && found % multiple == 0))
+    return;
+  InFlightDiagnostic error = refuse() << "has " << field << " = " << found << "; the host kernel of " << kernel << " takes ";
+  if (multiple > 1)
+    error << "multiples of " << multiple << " up to " << most;
+  else
+    error << "1 to " << most;
 }
 
 int32_t OpReader::number(int64_t value, StringRef what) {

@@ -37,16 +37,19 @@ public:
   kernels::DType floatType(mlir::Type type, llvm::StringRef what);
   kernels::DType floatType(mlir::Value value, llvm::StringRef what) { return floatType(tensorOf(value).getElementType(), what); }
   void requireF32(mlir::Value value, llvm::StringRef what);
-  void requireDense(mlir::Value value, llvm::StringRef what); // rows follow each other without gaps
-  int32_t number(int64_t value, llvm::StringRef what);        // fits 32 bits
+  int32_t number(int64_t value, llvm::StringRef what); // fits 32 bits
   mlir::InFlightDiagnostic refuse() {
     bad = true;
     return op->emitOpError();
   }
 
-  // The spec, or failure when something was refused.
+  // The spec, or failure when something was refused, by a limit that the kernel's Config states too.
   template <class Config>
   llvm::FailureOr<KernelSpec> spec(llvm::StringRef name, const Config &config, const Split &split, uint64_t workspace = 0) {
+    if constexpr (requires { config.host_limits([](const char *, int64_t, int64_t, int64_t) {}); })
+      config.host_limits([&](const char *field, int64_t found, int64_t most, int64_t multiple) {
+        requireLimit(name, field, found, most, multiple);
+      });
     if (bad)
       return llvm::failure();
     return KernelSpec{name.str(), configToDictionary(op->getContext(), config), split.tasks, workspace, split.reason};
@@ -54,6 +57,8 @@ public:
   bool failed() const { return bad; }
 
 private:
+  void requireLimit(llvm::StringRef kernel, llvm::StringRef field, int64_t found, int64_t most, int64_t multiple);
+
   mlir::Operation *op;
   bool bad = false;
 };

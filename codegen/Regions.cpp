@@ -4,6 +4,7 @@
 #include "codegen/kernels/common/row_operand.h"
 #include "codegen/kernels/nn/row.h"
 #include "dialects/NN/NN.h"
+#include "dialects/Support/Verify.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -62,7 +63,7 @@ FailureOr<RegionPhases> analyzeRegion(Region &region) {
   if (block.back().getNumOperands() > kernels::kMaxOperands)
     return refuse(region) << "yields " << block.back().getNumOperands() << " values; a kernel stores " << kernels::kMaxOperands;
   for (Operation &op : block.without_terminator())
-    if (!isa<nn::SumOp>(op) && !OpTrait::hasElementwiseMappableTraits(&op) && !op.hasTrait<OpTrait::ConstantLike>())
+    if (!isa<nn::SumOp>(op) && !isScalarMath(op))
       return op.emitOpError("cannot be in a fused region: it is not an elementwise op on scalars");
   RegionPhases phases = findPhases(region);
   if (phases.count() > kernels::row::kMaxPhases)

@@ -25,8 +25,6 @@ StringRef familyName(Family family) {
   return "";
 }
 
-bool ModelConfig::hasLayer(bool fullAttention) const { return std::find(full.begin(), full.end(), fullAttention) != full.end(); }
-
 namespace {
 
 // "4, 8, 9" of layers counted from 0, as the file counts them.

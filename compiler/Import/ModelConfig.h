@@ -57,7 +57,6 @@ struct ModelConfig {
 
   bool isDense(int64_t layer) const { return layer < firstMoe || layer % moeEvery != 0; }
   bool isSparse(int64_t layer) const { return dsa && dsa->layer[layer]; }
-  bool hasLayer(bool fullAttention) const;
 };
 
 // Reads DIR/config.json; faults are diagnostics in `context`, one line each.

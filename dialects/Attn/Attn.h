@@ -13,6 +13,10 @@
 #include "dialects/Attn/AttnDialect.h.inc"
 #include "dialects/Attn/AttnEnums.h.inc"
 
+namespace k31 {
+constexpr int64_t kBlockTokens = 256; // positions of one block of a paged cache
+}
+
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Attn/AttnTypes.h.inc"
 

@@ -6,8 +6,6 @@ using namespace mlir;
 using namespace k31;
 using namespace k31::attn;
 
-static constexpr int64_t kBlockTokens = 256; // rows of one page
-
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError, CacheKind kind, ArrayRef<int64_t> shape,
                                 Type element, CacheSharding) {
   bool paged = kind == CacheKind::latent || kind == CacheKind::index;

@@ -49,7 +49,7 @@ std::optional<k31::Broadcast> k31::broadcastOf(RankedTensorType operand, int64_t
     return shape[1] == cols ? Broadcast::element : Broadcast::row;
   if (shape.size() != 1 || shape[0] < 1)
     return std::nullopt;
-  if (shape[0] == cols || (groups > 1 && shape[0] == cols / groups))
+  if (shape[0] == cols || (groups > 1 && shape[0] * groups == cols))
     return Broadcast::column;
   return cols % shape[0] ? std::nullopt : std::optional(Broadcast::columns);
 }
@@ -65,6 +65,12 @@ LogicalResult k31::isBroadcast(Operation *op, StringRef name, Value operand, int
   if (groups > 1)
     error << ", [C / groups]";
   return error << " or [G] with G dividing C";
+}
+
+bool k31::isScalarMath(Operation &op) {
+  StringRef dialect = op.getDialect() ? op.getDialect()->getNamespace() : "";
+  return (dialect == "arith" || dialect == "math") &&
+         (OpTrait::hasElementwiseMappableTraits(&op) || op.hasTrait<OpTrait::ConstantLike>());
 }
 
 LogicalResult k31::isFusedRegion(Operation *op, Region &region, size_t arguments, StringRef argumentText, size_t results,
@@ -86,10 +92,9 @@ LogicalResult k31::isFusedRegion(Operation *op, Region &region, size_t arguments
     return yield.emitOpError() << "yields " << yield.getValues().size() << " values, expected " << results
                                << ", one a result of '" << op->getName() << "'";
   for (Operation &inner : block) {
-    StringRef dialect = inner.getDialect() ? inner.getDialect()->getNamespace() : "";
-    bool known = dialect == "arith" || dialect == "math" || isa<nn::YieldOp>(inner);
+    bool known = isScalarMath(inner) || isa<nn::YieldOp>(inner);
     if (!known && !(sums && isa<nn::SumOp>(inner)))
-      return inner.emitOpError() << "cannot be in a region of '" << op->getName() << "': expected arith and math ops"
+      return inner.emitOpError() << "cannot be in a region of '" << op->getName() << "': expected arith and math ops on scalars"
                                  << (sums ? " and nn.sum" : "");
     for (Value operand : inner.getOperands())
       if (operand.getParentRegion() != &region)

@@ -37,7 +37,10 @@ std::optional<Broadcast> broadcastOf(mlir::RankedTensorType operand, int64_t row
 mlir::LogicalResult isBroadcast(mlir::Operation *op, llvm::StringRef name, mlir::Value operand, int64_t rows, int64_t cols,
                                 int64_t groups = 1);
 
-// A fused region: one block of arith and math ops (and nn.sum when allowed) on its own arguments, all f32, ended by nn.yield.
+// What code generation can do on lanes: elementwise arith and math ops, and constants.
+bool isScalarMath(mlir::Operation &op);
+
+// A fused region: one block of such ops (and nn.sum when allowed) on its own arguments, all f32, ended by nn.yield.
 mlir::LogicalResult isFusedRegion(mlir::Operation *op, mlir::Region &region, size_t arguments, llvm::StringRef argumentText,
                                   size_t results, bool sums);
 

@@ -1,4 +1,5 @@
 // --memory-limit: what fits, and the arithmetic of what does not.
+#include "dialects/Attn/Attn.h"
 #include "runtime/base/cat.h"
 #include "tools/k31c/commands.h"
 #include <charconv>
@@ -30,7 +31,7 @@ std::string overLimit(const MemoryTable &table, uint64_t limit) {
   std::string why = cat("the plan needs ", table.total, " bytes (", readableBytes(table.total), "), --memory-limit is ", limit,
                         " (", readableBytes(limit), "): ", fixed, " for weights, activations and the rest + ", table.cache,
                         " for ", table.cacheTokens, " cached tokens + ", table.state, " for ", table.sequences, " sequences");
-  constexpr uint64_t block = 256; // tokens of a cache block
+  constexpr uint64_t block = kBlockTokens;
   const uint64_t withState = fixed + table.state;
   if (withState < limit && table.bytesPerToken > 0)
     if (const uint64_t tokens = (limit - withState) / table.bytesPerToken / block * block; tokens >= block)

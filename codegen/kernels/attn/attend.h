@@ -6,6 +6,9 @@
 
 namespace k31::kernels::attend {
 
+constexpr int32_t kMaxLatent = 512;
+constexpr int32_t kMaxShared = 64;
+
 struct Config {
   int32_t rows = 0; // T, capacity
   int32_t heads = 0;
@@ -23,22 +26,28 @@ struct Config {
   DType shared_type = DType::bf16;
   DType cache_type = DType::bf16;
   DType out_type = DType::bf16;
+  int32_t shared_begin = 0; // first value of the shared part in a head of q_shared
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("heads", &Config::heads), f("latent", &Config::latent), f("shared", &Config::shared),
         f("ld_q", &Config::ld_q), f("ld_shared", &Config::ld_shared), f("head_shared", &Config::head_shared),
         f("top_k", &Config::top_k), f("ld_out", &Config::ld_out), f("blocks", &Config::blocks), f("lse", &Config::lse),
         f("scale", &Config::scale), f("q_type", &Config::q_type), f("shared_type", &Config::shared_type),
-        f("cache_type", &Config::cache_type), f("out_type", &Config::out_type);
+        f("cache_type", &Config::cache_type), f("out_type", &Config::out_type), f("shared_begin", &Config::shared_begin);
+  }
+  // What the host kernel holds on its stack, after rounding up to 16 lanes.
+  template <class F> constexpr void host_limits(F &&f) const {
+    f("latent", latent, kMaxLatent, 1), f("shared", shared, kMaxShared, 1);
   }
 };
 
 struct Args {
   const void *q_latent; // [T, heads * latent]
-  const void *q_shared; // [T, heads * head_shared], already offset to the shared part of head 0
+  const void *q_shared; // [T, heads * head_shared]; a head's shared part starts at shared_begin
   const void *pages;    // [blocks of the pool, 256, latent + shared]
   Batch batch;
-  void *tail[3]; // indices [T, top_k] when top_k > 0; out [T, heads * latent]; lse [T, heads] fp32 when lse
+  // indices [T, top_k] when top_k > 0; out [T, heads * latent]; lse [T, heads] fp32 when lse; workspace on CUDA
+  void *tail[4];
 };
 
 } // namespace k31::kernels::attend

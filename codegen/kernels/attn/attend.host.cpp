@@ -12,11 +12,9 @@ extern const Config k31_config;
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
-constexpr int kKeys = kLanes;   // keys of a tile: the scores of a head are one vector
-constexpr int kTile = 4;        // heads, or keys, of a register tile
-constexpr int kMaxGroup = 32;   // heads of a group
-constexpr int kMaxLatent = 512; // both after rounding up to 16
-constexpr int kMaxShared = 64;
+constexpr int kKeys = kLanes; // keys of a tile: the scores of a head are one vector
+constexpr int kTile = 4;      // heads, or keys, of a register tile
+constexpr int kMaxGroup = 32; // heads of a group
 constexpr int kMaxWidth = kMaxLatent + kMaxShared;
 
 K31_INLINE int up(int n, int to) { return (n + to - 1) / to * to; }
@@ -44,8 +42,8 @@ K31_INLINE void load_queries(const Args *args, int64_t row, int head, int heads,
     float *q = x.q + h * width;
     if (h < heads) {
       widen(args->q_latent, c.q_type, row * c.ld_q + (int64_t)(head + h) * c.latent, c.latent, c.scale, q);
-      widen(args->q_shared, c.shared_type, row * c.ld_shared + (int64_t)(head + h) * c.head_shared, c.shared, c.scale,
-            q + latent);
+      int64_t shared = row * c.ld_shared + (int64_t)(head + h) * c.head_shared + c.shared_begin;
+      widen(args->q_shared, c.shared_type, shared, c.shared, c.scale, q + latent);
     } else {
       memset(q, 0, width * sizeof(float)); // a head that only fills the register tile
     }

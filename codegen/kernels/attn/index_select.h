@@ -6,6 +6,10 @@
 
 namespace k31::kernels::index_select {
 
+constexpr int32_t kMaxHeads = 128;
+constexpr int32_t kMaxDim = 256;
+constexpr int32_t kMaxQuery = 64 * 256;
+
 struct Config {
   int32_t rows = 0; // T, capacity
   int32_t heads = 0;
@@ -24,8 +28,13 @@ struct Config {
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("heads", &Config::heads), f("head_dim", &Config::head_dim), f("top_k", &Config::top_k),
         f("max_context", &Config::max_context), f("ld_q", &Config::ld_q), f("ld_w", &Config::ld_w), f("blocks", &Config::blocks),
-        f("scale", &Config::scale), f("head_scale", &Config::head_scale), f("q_type", &Config::q_type), f("w_type", &Config::w_type),
-        f("cache_type", &Config::cache_type);
+        f("scale", &Config::scale), f("head_scale", &Config::head_scale), f("q_type", &Config::q_type),
+        f("w_type", &Config::w_type), f("cache_type", &Config::cache_type);
+  }
+  // What the host kernel holds on its stack; heads are rounded up to its tile of 4, a head's values to 16 lanes.
+  template <class F> constexpr void host_limits(F &&f) const {
+    f("heads", heads, kMaxHeads, 1), f("head_dim", head_dim, kMaxDim, 1);
+    f("heads x head_dim, rounded up", int64_t((heads + 3) / 4 * 4) * ((head_dim + 15) / 16 * 16), kMaxQuery, 1);
   }
 };
 
@@ -34,8 +43,8 @@ struct Args {
   const void *w;     // [T, heads]
   const void *pages; // [blocks of the pool, 256, head_dim]
   Batch batch;
-  int32_t *out;      // [T, top_k]
-  void *workspace;   // [tasks, max_context] pairs of (float, int32)
+  int32_t *out;    // [T, top_k]
+  void *workspace; // host: [tasks, 2, max_context] uint32, all keys of a row, then the candidates of a digit
 };
 
 } // namespace k31::kernels::index_select

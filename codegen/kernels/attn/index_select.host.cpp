@@ -15,10 +15,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
 constexpr int kKeys = 2 * kLanes; // divides a cache block
-constexpr int kTile = 4;          // heads of a register tile
-constexpr int kMaxDim = 256;      // head_dim after rounding up to 16
-constexpr int kMaxHeads = 128;
-constexpr int kMaxQuery = 64 * 256; // heads x head_dim, rounded up like that
+constexpr int kTile = 4;          // heads of a register tile; Config::host_limits knows it
 
 K31_INLINE int up(int n, int to) { return (n + to - 1) / to * to; }
 

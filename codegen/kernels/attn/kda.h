@@ -7,6 +7,8 @@
 
 namespace k31::kernels::kda {
 
+constexpr int32_t kMaxDim = 256;
+
 struct Config {
   int32_t rows = 0; // T, capacity
   int32_t heads = 0;
@@ -24,17 +26,19 @@ struct Config {
         f("ld_g", &Config::ld_g), f("ld_beta", &Config::ld_beta), f("ld_out", &Config::ld_out), f("chunk", &Config::chunk),
         f("qkv_type", &Config::qkv_type), f("out_type", &Config::out_type);
   }
+  // Whole vectors of 16 lanes; a chunk of tokens is on the host kernel's stack.
+  template <class F> constexpr void host_limits(F &&f) const { f("head_dim", head_dim, kMaxDim, 16); }
 };
 
 struct Args {
-  const void *q;      // [T, heads * head_dim]
-  const void *k;      // [T, heads * head_dim]
-  const void *v;      // [T, heads * head_dim]
-  const float *g;     // [T, heads * head_dim] log decay, at most 0
-  const float *beta;  // [T, heads] in (0, 1)
-  float *state;       // [slots, heads, key, value]
+  const void *q;     // [T, heads * head_dim]
+  const void *k;     // [T, heads * head_dim]
+  const void *v;     // [T, heads * head_dim]
+  const float *g;    // [T, heads * head_dim] log decay, at most 0
+  const float *beta; // [T, heads] in (0, 1)
+  float *state;      // [slots, heads, key, value]
   Batch batch;
-  void *out;          // [T, heads * head_dim]
+  void *out; // [T, heads * head_dim]
 };
 
 } // namespace k31::kernels::kda

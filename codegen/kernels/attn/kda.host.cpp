@@ -20,7 +20,6 @@ extern const Config k31_config;
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
-constexpr int kMaxDim = 256;  // head_dim: a multiple of 16
 constexpr int kMaxChunk = 16; // a larger Config::chunk is cut down to it
 constexpr int kTile = 4;      // tokens, or keys, of a register tile
 

@@ -10,7 +10,6 @@ extern const Config k31_config;
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
-constexpr int kMaxTaps = 8;
 constexpr int kBlock = 4; // vectors of a channel block
 
 // Tap J of 16 channels that have four taps each.

@@ -6,8 +6,7 @@ using namespace mlir;
 
 namespace k31 {
 
-constexpr int64_t kBlockTokens = 256; // tokens of a cache block
-constexpr int64_t kChunk = 16;        // tokens of KDA's chunk form in prefill
+constexpr int64_t kChunk = 16; // tokens of KDA's chunk form in prefill
 
 // Pre-activations of the log decay, per head and key channel: W_fb (W_fa x) + dt_bias, then
 // bound sigmoid(exp(A) z) with a bound, -exp(A) softplus(z) without one. fp32, at most 0.

@@ -1,4 +1,5 @@
 #include "compiler/Conversion/K31ToOps/Buckets.h"
+#include "dialects/Attn/Attn.h"
 #include "mlir/IR/Diagnostics.h"
 #include <algorithm>
 #include <set>
@@ -6,8 +7,6 @@
 using namespace mlir;
 
 namespace k31 {
-
-constexpr int64_t kBlockTokens = 256; // tokens of a cache block
 
 FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
   auto options = module->getAttrOfType<DictionaryAttr>("k31.options");

@@ -173,6 +173,8 @@ private:
       Known &result = known[value];
       if (result.buffers.size() != 1)
         return end->emitOpError("returns something that is no tensor");
+      if (result.pitch) // the caller knows nothing of the distance between its rows
+        return end->emitOpError("returns a view of columns; store it first, as by an nn.map");
       if (destination && destination != result.buffers[0]) // returned twice, or an argument
         planir::CopyOp::create(builder, end->getLoc(), result.buffers[0], destination, 0, StringAttr());
       else
@@ -203,9 +205,11 @@ private:
     if (auto columns = dyn_cast<nn::ColumnsOp>(op)) {
       const Known source = known[columns.getSource()];
       auto type = cast<RankedTensorType>(columns.getSource().getType());
-      int64_t pitch = source.pitch ? source.pitch : type.getDimSize(1), bits = elementBits(type.getElementType());
+      // A vector is one row.
+      int64_t rows = type.getRank() == 1 ? 1 : type.getDimSize(0), bits = elementBits(type.getElementType());
+      int64_t pitch = source.pitch ? source.pitch : type.getShape().back();
       int64_t width = columns.getEnd() - columns.getBegin();
-      int64_t bytes = ((type.getDimSize(0) - 1) * pitch + width) * bits / 8; // the last row ends with the view
+      int64_t bytes = ((rows - 1) * pitch + width) * bits / 8; // the last row ends with the view
       known[columns] = Known(view(op.getLoc(), source.buffers.front(), columns.getBegin() * bits / 8, bytes), pitch);
       return success();
     }
@@ -215,7 +219,9 @@ private:
       return launch(op, kernel, known, wanted, layer);
     if (isa_and_nonnull<coll::CollDialect>(op.getDialect()))
       return op.emitOpError("moves rows between ranks; this build plans one rank, where it folds away");
-    return op.emitOpError("has no attribute k31.kernel, so nothing can be launched for it; run select-kernels first");
+    return op.emitOpError(
+        "has no attribute k31.kernel, so nothing can be launched for it; run select-kernels first, or attach a KernelOp "
+        "model in codegen/ when it has none");
   }
 
   LogicalResult pick(Operation &op, Places::iterator place, Places::iterator none, std::optional<int64_t> layer, StringRef arena,
@@ -295,13 +301,6 @@ private:
         return op.emitOpError("operand ") << operand.getOperandNumber() << " has no buffer";
       for (Value buffer : source.buffers)
         add(buffer, accessOf(op, operand));
-      // The kernel's pointer stands at the shared part of head 0.
-      if (auto attend = dyn_cast<attn::AttendOp>(op);
-          attend && operand.get() == attend.getQShared() && attend.getSharedBegin() > 0 && operand.getOperandNumber() == 1) {
-        auto type = cast<RankedTensorType>(operand.get().getType());
-        int64_t skipped = attend.getSharedBegin() * elementBits(type.getElementType()) / 8;
-        args.back() = view(op.getLoc(), args.back(), skipped, byteSize(args.back().getType()) - skipped);
-      }
     }
     for (Value result : op.getResults()) {
       Value buffer = wanted.lookup(result);

@@ -143,6 +143,7 @@ def named(table, name):
 
 
 def main():
+    global WIDTH
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("out")
     ap.add_argument("--family", choices=["k31", "k3", "kimi-linear"], default="k31")
@@ -150,9 +151,11 @@ def main():
     ap.add_argument("--vision", action="store_true")
     ap.add_argument("--bf16-experts", action="store_true")
     ap.add_argument("--flat", action="store_true")  # the text level alone
+    ap.add_argument("--expert-width", type=int, default=WIDTH)
     for option in ("set", "unset", "drop", "add", "rename", "shape", "dtype"):
         ap.add_argument("--" + option, action="append", default=[])
     a = ap.parse_args()
+    WIDTH = a.expert_width
     c, table = config(a.family), tensors(a.family, a.family != "kimi-linear" and not a.bf16_experts)
     for item in a.set + a.unset:
         path, _, value = item.partition("=")

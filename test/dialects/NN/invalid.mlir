@@ -456,7 +456,7 @@ func.func @f(%x: tensor<8x32xf32>, %live: tensor<1xi32>, %v: f32) {
 func.func @f(%x: tensor<8x32xf32>, %live: tensor<1xi32>, %v: f32) {
   %0 = nn.row ["r"] live %live(%x) {
   ^bb0(%a: f32):
-    // expected-error @below {{cannot be in a region of 'nn.row': expected arith and math ops and nn.sum}}
+    // expected-error @below {{cannot be in a region of 'nn.row': expected arith and math ops on scalars and nn.sum}}
     %b = func.call @g(%a) : (f32) -> f32
     nn.yield %b : f32
   } : (tensor<1xi32>, tensor<8x32xf32>) -> tensor<8x32xf32>

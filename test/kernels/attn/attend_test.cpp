@@ -56,8 +56,8 @@ struct Problem {
   void run(uint32_t tasks) {
     k31_config = {batch.rows(), t.heads,       t.latent,      t.shared, (int)q.ld(), (int)q_shared.ld(), kHeadGap + t.shared,
                   t.top_k,      (int)out.ld(), batch.columns, t.lse,    scale,       t.q_type,           t.q_type,
-                  t.cache_type, t.out_type};
-    Args args{q.data(), q_shared.as<char>() + kHeadGap * element_bytes(t.q_type), pages.data(), batch.view(), {}};
+                  t.cache_type, t.out_type,    kHeadGap};
+    Args args{q.data(), q_shared.data(), pages.data(), batch.view(), {}};
     int i = 0;
     if (t.top_k)
       args.tail[i++] = indices.data();
