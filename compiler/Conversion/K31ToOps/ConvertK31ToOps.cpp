@@ -199,7 +199,7 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
     if (!text || text.isExternal() || text.getNumArguments() != 2 || text.getNumResults() != 1)
       return module.emitError("has no @text(tokens, logit rows) -> logits to convert");
     FailureOr<EntryOptions> options = readEntryOptions(module);
-    FailureOr<Mesh> mesh = readMesh(module);
+    FailureOr<Mesh> mesh = meshOfOneRank(module);
     FailureOr<LayersOf> layers = layersOfBodies(text);
     if (failed(options) || failed(mesh) || failed(layers))
       return failure();

@@ -1,4 +1,5 @@
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 
@@ -13,8 +14,6 @@ ModuleState::ModuleState(ModuleOp module, const Mesh &mesh)
 
 nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbolRefAttr> parts, ArrayRef<int64_t> rows) {
   std::string symbol = "stack." + name.str();
-  if (auto known = symbols.lookup<nn::StackOp>(symbol))
-    return known;
   SmallVector<int64_t> used(rows);
   RankedTensorType type;
   nn::TensorOp first;
@@ -32,6 +31,16 @@ nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbol
       failed = true;
     }
   }
+  if (auto known = symbols.lookup<nn::StackOp>(symbol)) {
+    if (!llvm::equal(known.getParts().getAsRange<FlatSymbolRefAttr>(), parts) || known.getRows() != ArrayRef(used)) {
+      InFlightDiagnostic error = emitError(loc) << "@" << symbol << " is read as rows [" << llvm::interleaved(used) << "] of "
+                                                << declarations.getArrayAttr(SmallVector<Attribute>(parts.begin(), parts.end()));
+      error << ", and elsewhere as rows [" << llvm::interleaved(known.getRows()) << "] of " << known.getParts()
+            << "; ops that share a weight must read it alike";
+      failed = true;
+    }
+    return known;
+  }
   SmallVector<int64_t> shape(type.getShape());
   shape[first.hasExperts()] = llvm::sum_of(used);
   SmallVector<Attribute> refs(parts.begin(), parts.end());
@@ -45,9 +54,14 @@ bool ModuleState::hasMembers(nn::StackOp stack) {
   return !symbols.lookup<nn::TensorOp>(cast<FlatSymbolRefAttr>(stack.getParts()[0]).getValue()).getMembers().empty();
 }
 
-std::string ModuleState::pool(attn::CacheType type, ArrayRef<int64_t> layers) {
+std::string ModuleState::pool(Location loc, attn::CacheType type, ArrayRef<int64_t> layers) {
   std::string name = "pool." + attn::stringifyCacheKind(type.getKind()).str();
   Pool &pool = pools.try_emplace(name, Pool{type, {}}).first->second;
+  if (pool.type != type) {
+    emitError(loc) << "@" << name << " holds " << pool.type << " and is asked for " << type
+                   << "; all layers of a kind have caches of one shape";
+    failed = true;
+  }
   pool.members.insert(layers.begin(), layers.end());
   return name;
 }
@@ -140,7 +154,8 @@ Value OpsBuilder::add(StringRef label, Value x, Value y) {
 
 Value OpsBuilder::cache(attn::CacheKind kind, ArrayRef<int64_t> unit, Type element) {
   auto type = attn::CacheType::get(b.getContext(), kind, unit, element, attn::CacheSharding::replicated);
-  std::string pool = state.pool(type, layers);
+  std::string name = "pool." + attn::stringifyCacheKind(kind).str();
+  std::string pool = state.pool(at(name), type, layers);
   return attn::CacheOp::create(b, at(pool), type, FlatSymbolRefAttr::get(b.getContext(), pool), layer);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "compiler/Conversion/K31ToOps/Buckets.h"
 #include "compiler/Conversion/K31ToOps/Regions.h"
+#include "compiler/Mesh.h"
 #include "dialects/Attn/Attn.h"
 #include "dialects/Coll/Coll.h"
 #include "dialects/NN/NN.h"
@@ -12,24 +13,22 @@
 
 namespace k31 {
 
-// Ranks along each axis, as assign-parallelism put them on the module.
-struct Mesh {
-  int64_t tp = 1, dp = 1, ep = 1, pp = 1;
-};
-llvm::FailureOr<Mesh> readMesh(mlir::ModuleOp module);
+// readMesh, which must be one rank.
+llvm::FailureOr<Mesh> meshOfOneRank(mlir::ModuleOp module);
 
 // What the buckets of a module share: weight stacks and cache pools.
 class ModuleState {
 public:
   ModuleState(mlir::ModuleOp module, const Mesh &mesh);
 
-  // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default.
+  // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default. All who
+  // ask for a name must ask for the same parts and rows.
   nn::StackOp stack(mlir::Location loc, llvm::StringRef name, llvm::ArrayRef<mlir::FlatSymbolRefAttr> parts,
                     llvm::ArrayRef<int64_t> rows = {});
   bool hasMembers(nn::StackOp stack);
 
   // @pool.KIND for caches of this type; the layers of all askers become its members.
-  std::string pool(attn::CacheType type, llvm::ArrayRef<int64_t> layers);
+  std::string pool(mlir::Location loc, attn::CacheType type, llvm::ArrayRef<int64_t> layers);
   void declarePools(); // once all layers have asked
 
   const Mesh mesh;

@@ -5,19 +5,13 @@ using namespace mlir;
 
 namespace k31 {
 
-FailureOr<Mesh> readMesh(ModuleOp module) {
-  auto attr = module->getAttrOfType<DictionaryAttr>("k31.mesh");
-  if (!attr)
-    return module.emitError("has no k31.mesh; run assign-parallelism first");
-  Mesh mesh;
-  std::pair<StringRef, int64_t *> fields[] = {{"tp", &mesh.tp}, {"dp", &mesh.dp}, {"ep", &mesh.ep}, {"pp", &mesh.pp}};
-  for (auto [name, field] : fields) {
-    auto value = attr.getAs<IntegerAttr>(name);
-    if (!value || value.getInt() != 1)
-      return module.emitError("k31.mesh: ") << name << " is " << (value ? std::to_string(value.getInt()) : std::string("missing"))
-                                            << ", this build converts plans of one rank";
-    *field = value.getInt();
-  }
+FailureOr<Mesh> meshOfOneRank(ModuleOp module) {
+  FailureOr<Mesh> mesh = readMesh(module);
+  if (failed(mesh))
+    return failure();
+  for (auto [name, size] : mesh->axes())
+    if (*size != 1)
+      return module.emitError("k31.mesh: ") << name << " is " << *size << ", this build converts plans of one rank";
   return mesh;
 }
 

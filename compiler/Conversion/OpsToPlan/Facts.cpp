@@ -1,5 +1,7 @@
 // What the plan says of itself: key, mesh, model, files of the checkpoint.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
+#include "compiler/Mesh.h"
+#include "compiler/SourceHash.h"
 #include "runtime/base/hash.h"
 
 using namespace mlir;
@@ -33,31 +35,15 @@ std::string text(Attribute value) {
   return out;
 }
 
-struct Mesh {
-  int64_t tp = 1, dp = 1, ep = 1, pp = 1, node = 1;
-};
-
-Mesh meshOf(ModuleOp module) {
-  Mesh mesh;
-  auto dictionary = module->getAttrOfType<DictionaryAttr>("k31.mesh");
-  if (!dictionary)
-    return mesh; // one rank
-  for (auto [name, extent] : {std::pair("tp", &mesh.tp), std::pair("dp", &mesh.dp), std::pair("ep", &mesh.ep),
-                              std::pair("pp", &mesh.pp), std::pair("node", &mesh.node)})
-    if (auto value = dictionary.getAs<IntegerAttr>(name))
-      *extent = value.getInt();
-  return mesh;
-}
-
 // Each field ends with a zero byte, so that no two different keys give the same bytes.
-std::string digestOf(StringRef compiler, StringRef target, DictionaryAttr options, StringRef checkpoint, const Mesh &mesh) {
+std::string digestOf(StringRef compiler, StringRef target, DictionaryAttr options, StringRef checkpoint, Mesh mesh) {
   std::string all;
   auto add = [&](StringRef field) { all.append(field.data(), field.size()).push_back('\0'); };
   add(compiler), add(target), add(checkpoint);
   for (NamedAttribute option : options)
     add(option.getName().getValue()), add(cast<StringAttr>(option.getValue()).getValue());
-  for (int64_t extent : {mesh.tp, mesh.dp, mesh.ep, mesh.pp, mesh.node})
-    add(std::to_string(extent));
+  for (auto [name, size] : mesh.axes())
+    add(std::to_string(*size));
   return hex(hash128(std::as_bytes(std::span(all))));
 }
 
@@ -122,7 +108,8 @@ FailureOr<int64_t> to_plan::integerOf(ModuleOp module, StringRef dictionaryName,
 LogicalResult to_plan::buildFacts(ModuleOp module, OpBuilder &builder) {
   FailureOr<DictionaryAttr> options = dictionaryOf(module, "k31.options"), checkpoint = dictionaryOf(module, "k31.checkpoint");
   FailureOr<std::string> target = stringOf(module, "k31.options", "target"), hash = stringOf(module, "k31.checkpoint", "hash");
-  if (failed(options) || failed(checkpoint) || failed(target) || failed(hash))
+  FailureOr<Mesh> mesh = readMesh(module);
+  if (failed(options) || failed(checkpoint) || failed(target) || failed(hash) || failed(mesh))
     return failure();
 
   // The target has a field of its own; the rest of the options are text.
@@ -132,11 +119,10 @@ LogicalResult to_plan::buildFacts(ModuleOp module, OpBuilder &builder) {
       texts.emplace_back(option.getName(), builder.getStringAttr(text(option.getValue())));
   DictionaryAttr named = builder.getDictionaryAttr(texts);
 
-  constexpr StringRef compiler = "k31c " K31_VERSION;
-  Mesh mesh = meshOf(module);
+  constexpr StringRef compiler = "k31c " K31_VERSION "+" K31_SOURCE_HASH;
   planir::KeyOp::create(builder, module.getLoc(), compiler, *target, named, *hash,
-                        digestOf(compiler, *target, named, *hash, mesh));
-  planir::MeshOp::create(builder, module.getLoc(), mesh.tp, mesh.dp, mesh.ep, mesh.pp, mesh.node);
+                        digestOf(compiler, *target, named, *hash, *mesh));
+  planir::MeshOp::create(builder, module.getLoc(), mesh->tp, mesh->dp, mesh->ep, mesh->pp, mesh->node);
   if (failed(buildModel(module, builder)))
     return failure();
   return buildFiles(module, builder, *checkpoint);

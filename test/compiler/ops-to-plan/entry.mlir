@@ -1,7 +1,7 @@
 // RUN: k31-opt %s -convert-ops-to-plan | FileCheck %s
 // RUN: k31-opt %s -convert-ops-to-plan -schedule -assign-memory | FileCheck %s --check-prefix=MEMORY
 
-// CHECK: plan.key "k31c {{[0-9.]+}}" target "cpu" options {activations = "bf16", cache_tokens = "1000",
+// CHECK: plan.key "k31c {{[0-9.]+}}+{{[0-9a-f]+}}" target "cpu" options {activations = "bf16", cache_tokens = "1000",
 // CHECK-SAME: checkpoint "00112233445566778899aabbccddeeff" digest "{{[0-9a-f]+}}"
 // CHECK: plan.mesh tp 1 dp 1 ep 1 pp 1 node 1
 // CHECK: plan.model "kimi-k3.1" layers 0 to 3 of 3 hidden 16 vocab 32 max_context 512 max_batch 2 eos [7] activations "bf16"

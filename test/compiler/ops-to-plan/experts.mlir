@@ -8,6 +8,7 @@
 // CHECK-DAG: plan.weights "layers.{}.A_log" members [1, 4] "F32" [1, 1, 8, 1] in @weights at 4096 stride 256 rows [0, 2] of 4 bytes [0, 4] pitch 4 group [2, 2, 0]
 module attributes {
   k31.model = {family = "kimi-k3.1", layers = 5 : i64, hidden = 16 : i64, vocab = 32 : i64, eos = array<i64: 7>},
+  k31.mesh = {tp = 1 : i64, dp = 1 : i64, ep = 1 : i64, pp = 1 : i64, node = 1 : i64},
   k31.checkpoint = {hash = "00", files = [{name = "a", bytes = 9 : i64}, {name = "b", bytes = 9 : i64}]},
   k31.options = {activations = "fp32", max_context = 256 : i64, max_batch = 1 : i64, cache_tokens = 256 : i64, target = "cpu"}} {
   nn.tensor @w1 "layers.{}.experts.{}.w1" members [1, 4] files [1, 1, 0, 0] offsets [0, 512, 2048, 2560] : tensor<2x32x32xf4E2M1FN>
