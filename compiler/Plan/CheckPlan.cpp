@@ -1,9 +1,12 @@
 // check-plan: refuses what a runtime must never see. Everything has memory and code, nothing is outside its arena, nothing is
-// read before it is written, and no two commands touch the same bytes, one writing, without an order between them.
+// read before it is written or after another buffer has taken its bytes, and no two commands touch the same bytes, one writing,
+// without an order between them.
 #include "compiler/Passes.h"
 #include "compiler/Plan/Buffers.h"
 #include "compiler/Plan/Commands.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include <map>
 
 namespace k31 {
 #define GEN_PASS_DEF_CHECKPLAN
@@ -16,31 +19,53 @@ using namespace k31::planir;
 
 namespace {
 
-struct Touch {
-  Operation *command;
-  int64_t begin, end;
-  bool writes;
-};
-
-// Sets of bytes, as disjoint ranges by their end.
+// The bytes of one arena that commands of the entry have written, each with the buffer through which that was done last.
 class Bytes {
 public:
-  void add(int64_t begin, int64_t end) {
-    auto at = ranges.lower_bound(begin);
-    while (at != ranges.end() && at->second <= end) {
-      begin = std::min(begin, at->second);
-      end = std::max(end, at->first);
-      at = ranges.erase(at);
+  void write(int64_t begin, int64_t end, Value buffer) {
+    auto at = runs.lower_bound(begin);
+    if (at != runs.begin() && std::prev(at)->second.end > begin)
+      --at;
+    while (at != runs.end() && at->first < end) {
+      auto [from, run] = *at;
+      at = runs.erase(at);
+      if (from < begin)
+        runs[from] = {begin, run.buffer};
+      if (run.end > end)
+        at = runs.insert_or_assign(end, Run{run.end, run.buffer}).first;
     }
-    ranges[end] = begin;
+    runs[begin] = {end, buffer};
+    writers.insert(buffer);
   }
-  bool contains(int64_t begin, int64_t end) const {
-    auto at = ranges.lower_bound(end);
-    return at != ranges.end() && at->second <= begin;
+
+  enum Found { written, never, overwritten };
+  // May [begin, end) be read as `buffer`? What it wrote itself must be there still. A view wrote nothing: it lies in the buffer
+  // that was written last, or parts of it were written one by one. (Whether that is the right buffer cannot be seen: a view is
+  // a range of bytes by now.)
+  Found find(int64_t begin, int64_t end, Value buffer) const {
+    auto at = runs.upper_bound(begin);
+    if (at != runs.begin())
+      --at;
+    Found found = written;
+    for (int64_t cursor = begin; cursor < end; cursor = at++->second.end) {
+      if (at == runs.end() || at->first > cursor || at->second.end <= cursor)
+        return never;
+      Value writer = at->second.buffer;
+      Range range = rangeOf(writer);
+      bool holds = range.begin <= begin && end <= range.end, part = begin <= range.begin && range.end <= end;
+      if (writer != buffer && (writers.contains(buffer) || !(holds || part)))
+        found = overwritten;
+    }
+    return found;
   }
 
 private:
-  std::map<int64_t, int64_t> ranges; // end to begin
+  struct Run {
+    int64_t end;
+    Value buffer;
+  };
+  std::map<int64_t, Run> runs; // by begin, disjoint
+  llvm::DenseSet<Value> writers;
 };
 
 StringRef labelOf(Operation *command) {
@@ -104,47 +129,51 @@ private:
   }
 
   LogicalResult checkUses(Operation *op) {
-    SmallVector<Use> uses = usesOf(op);
-    SmallVector<Range> ranges;
-    for (const Use &use : uses) {
-      Range range = ranges.emplace_back(rangeOf(use.buffer));
+    SmallVector<Touch> uses = touchesOf(op);
+    for (const Touch &use : uses) {
+      const Range &range = use.range;
       if (!range.arena)
         return op->emitOpError("uses a buffer without an offset; run assign-memory");
       ArenaKind kind = symbols.lookup<ArenaOp>(range.arena).getKind();
-      if (kind == ArenaKind::weights && use.access != Access::read)
+      if (kind == ArenaKind::weights && use.writes())
         return op->emitOpError("writes to the weights");
-      touched[range.arena].push_back({op, range.begin, range.end, use.access != Access::read});
-      if ((kind == ArenaKind::activations || kind == ArenaKind::workspace) && use.access != Access::write &&
-          !written[range.arena].contains(range.begin, range.end))
+      touched[range.arena].push_back(use);
+      if ((kind != ArenaKind::activations && kind != ArenaKind::workspace) || use.access == Access::write)
+        continue;
+      Bytes::Found found = written[range.arena].find(range.begin, range.end, use.buffer);
+      if (found != Bytes::written)
         return op->emitOpError("('") << labelOf(op) << "') reads bytes [" << range.begin << ", " << range.end << ") of @"
-                                     << range.arena.getValue() << ", which nothing in the entry has written before";
+                                     << range.arena.getValue()
+                                     << (found == Bytes::never
+                                             ? ", which nothing in the entry has written before"
+                                             : ", some of which another buffer has taken since they were written");
     }
     for (unsigned i = 0; i < uses.size(); ++i)
       for (unsigned j = 0; j < i; ++j)
-        if ((uses[i].access != Access::read || uses[j].access != Access::read) && ranges[i].overlaps(ranges[j]))
+        if (uses[i].conflicts(uses[j]))
           return op->emitOpError("('") << labelOf(op) << "') has overlapping arguments " << j << " and " << i
                                        << ", one of them written";
-    for (auto [use, range] : llvm::zip(uses, ranges))
-      if (use.access != Access::read)
-        written[range.arena].add(range.begin, range.end);
+    for (const Touch &use : uses)
+      if (use.writes())
+        written[use.range.arena].write(use.range.begin, use.range.end, use.buffer);
     return success();
   }
 
   // Every pair of overlapping touches, one writing, must be ordered. Sweeps over the bytes with the touches that are open there.
   LogicalResult checkRaces(StringAttr arena, SmallVectorImpl<Touch> &touches) {
-    if (entry.getStreams() == 1 || llvm::none_of(touches, [](const Touch &touch) { return touch.writes; }))
+    if (entry.getStreams() == 1 || llvm::none_of(touches, [](const Touch &touch) { return touch.writes(); }))
       return success();
-    std::sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) { return a.begin < b.begin; });
+    std::sort(touches.begin(), touches.end(), [](const Touch &a, const Touch &b) { return a.range.begin < b.range.begin; });
     SmallVector<Touch> open;
     for (const Touch &touch : touches) {
-      llvm::erase_if(open, [&](const Touch &other) { return other.end <= touch.begin; });
+      llvm::erase_if(open, [&](const Touch &other) { return other.range.end <= touch.range.begin; });
       for (const Touch &other : open)
-        if ((touch.writes || other.writes) && touch.command != other.command && !order.before(touch.command, other.command) &&
+        if ((touch.writes() || other.writes()) && touch.command != other.command && !order.before(touch.command, other.command) &&
             !order.before(other.command, touch.command)) {
           InFlightDiagnostic error = touch.command->emitOpError("('")
                                      << labelOf(touch.command) << "') and '" << labelOf(other.command) << "' both touch bytes ["
-                                     << touch.begin << ", " << std::min(touch.end, other.end) << ") of @" << arena.getValue()
-                                     << ", one of them writing, and no event orders them";
+                                     << touch.range.begin << ", " << std::min(touch.range.end, other.range.end) << ") of @"
+                                     << arena.getValue() << ", one of them writing, and no event orders them";
           error.attachNote(other.command->getLoc()) << "the other command, on stream " << *streamOf(other.command);
           return error;
         }

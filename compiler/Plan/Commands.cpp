@@ -37,6 +37,11 @@ Range planir::rangeOf(Value buffer) {
   return {buffer, StringAttr(), begin, begin + bytes};
 }
 
+SmallVector<Touch> planir::touchesOf(Operation *command) {
+  return llvm::map_to_vector(usesOf(command),
+                             [&](const Use &use) { return Touch{command, use.buffer, rangeOf(use.buffer), use.access}; });
+}
+
 Order::Order(EntryOp entry) : Order(entry.getStreams()) {
   for (Operation &op : entry.getBody().front())
     add(&op);

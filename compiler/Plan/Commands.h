@@ -28,6 +28,18 @@ struct Range {
 // Looks through plan.view.
 Range rangeOf(mlir::Value buffer);
 
+// A command and the bytes of one of its uses.
+struct Touch {
+  mlir::Operation *command;
+  mlir::Value buffer; // as it is named there, views not looked through
+  Range range;
+  Access access;
+  bool writes() const { return access != Access::read; }
+  // Must one of the two wait for the other?
+  bool conflicts(const Touch &other) const { return (writes() || other.writes()) && range.overlaps(other.range); }
+};
+llvm::SmallVector<Touch> touchesOf(mlir::Operation *command);
+
 // Happens-before of an entry by vector clocks: stream order, and a record before what follows its waits.
 class Order {
 public:

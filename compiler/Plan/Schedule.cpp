@@ -18,12 +18,6 @@ using namespace k31::planir;
 
 namespace {
 
-struct Touch {
-  Operation *command;
-  Range range;
-  bool writes;
-};
-
 class Scheduler {
 public:
   Scheduler(EntryOp entry, uint32_t streams) : entry(entry), order(streams), nextEvent(entry.getEvents()) {}
@@ -32,10 +26,10 @@ public:
     for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
       if (!streamOf(&op))
         continue;
-      for (const Use &use : usesOf(&op))
-        waitFor(&op, {&op, rangeOf(use.buffer), use.access != Access::read});
-      for (const Use &use : usesOf(&op))
-        earlier.push_back({&op, rangeOf(use.buffer), use.access != Access::read});
+      SmallVector<Touch> touches = touchesOf(&op);
+      for (const Touch &touch : touches)
+        waitFor(&op, touch);
+      earlier.append(touches);
       order.add(&op);
     }
     return nextEvent;
@@ -51,7 +45,7 @@ private:
   void waitFor(Operation *command, const Touch &touch) {
     uint32_t stream = *streamOf(command);
     for (const Touch &other : llvm::reverse(earlier)) // the latest first: its event often covers the rest
-      if ((touch.writes || other.writes) && touch.range.overlaps(other.range) && !order.beforeNext(other.command, stream))
+      if (touch.conflicts(other) && !order.beforeNext(other.command, stream))
         addEvent(other.command, command);
   }
 

@@ -119,3 +119,35 @@ plan.weights "w.{}" members [0, 1] "BF16" [16, 8] in @weights at 0 stride 288 ro
 
 // expected-error@+1 {{does not belong into a plan; run convert-ops-to-plan}}
 nn.tensor @t "t" members [] files [0] offsets [0] : tensor<4xf32>
+
+// -----
+
+plan.arena @activations activations bytes 512
+plan.image @image "x86-64-v3" features ["avx2"] code "code"
+plan.kernel @k "nn.row add" symbol "k" images [@image] config ""
+// Half of %a is %b's by now.
+plan.entry @overwritten decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 {
+  %a = plan.slice @activations at 0 : tensor<32xui8>
+  %b = plan.slice @activations at 16 : tensor<16xui8>
+  plan.launch @k on 0 grid [1, 1, 1] (%a write : tensor<32xui8>)
+  plan.launch @k on 0 grid [1, 1, 1] (%b write : tensor<16xui8>)
+  // expected-error@+1 {{reads bytes [0, 32) of @activations, some of which another buffer has taken since they were written}}
+  plan.launch @k on 0 grid [1, 1, 1] (%a read : tensor<32xui8>)
+}
+
+// -----
+
+plan.arena @activations activations bytes 512
+plan.image @image "x86-64-v3" features ["avx2"] code "code"
+plan.kernel @k "nn.row add" symbol "k" images [@image] config ""
+// A view of the first buffer after the second one took half of its bytes.
+plan.entry @view decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 {
+  %a = plan.slice @activations at 0 : tensor<32xui8>
+  %b = plan.slice @activations at 16 : tensor<64xui8>
+  %v = plan.slice @activations at 8 : tensor<16xui8>
+  plan.launch @k on 0 grid [1, 1, 1] (%a write : tensor<32xui8>)
+  plan.launch @k on 0 grid [1, 1, 1] (%v read : tensor<16xui8>)
+  plan.launch @k on 0 grid [1, 1, 1] (%b write : tensor<64xui8>)
+  // expected-error@+1 {{reads bytes [8, 24) of @activations, some of which another buffer has taken since they were written}}
+  plan.launch @k on 0 grid [1, 1, 1] (%v read : tensor<16xui8>)
+}
