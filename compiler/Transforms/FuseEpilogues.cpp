@@ -53,10 +53,14 @@ bool intoLinear(nn::LinearOp linear, nn::MapOp map) {
   return true;
 }
 
+// Rows of a convolution are those of its batch; a map over its result reads no others.
+bool runsOn(attn::ShortConvOp, Value) { return true; }
+bool runsOn(moe::GroupedLinearOp grouped, Value live) { return isRowsOfExperts(grouped.getOffsets(), live); }
+
 // Ops whose epilogue takes nothing but sums. They stay in their place, in the order of their cache's reads and writes.
 template <class Op> bool intoPlain(Op op, int sumCount, nn::MapOp map) {
   Value result = op.getResult();
-  if (!onlyReader(result, map) || map->getNumResults() != 1 ||
+  if (!onlyReader(result, map) || map->getNumResults() != 1 || !runsOn(op, map.getLive()) ||
       llvm::any_of(map.getInputs(), [&](Value v) { return v != result; }))
     return false;
   FusedRegion fused(op.getLoc());

@@ -33,6 +33,12 @@ void FusedRegion::yield(ValueRange values) {
   nn::YieldOp::create(builder, loc, values);
 }
 
+bool isRowsOfExperts(Value offsets, Value live) {
+  auto view = live.getDefiningOp<nn::ColumnsOp>();
+  int64_t last = cast<RankedTensorType>(offsets.getType()).getDimSize(0) - 1;
+  return view && view.getSource() == offsets && static_cast<int64_t>(view.getBegin()) == last;
+}
+
 ArrayAttr joinFused(MLIRContext *context, ArrayRef<ArrayAttr> parts) {
   SmallVector<Attribute> names;
   for (ArrayAttr part : parts)

@@ -28,6 +28,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> argumentOf;
 };
 
+// Is `live` offsets[E], the number of rows that the experts' products have?
+bool isRowsOfExperts(mlir::Value offsets, mlir::Value live);
+
 // `fused` of several ops, in order, as one list; missing ones are left out.
 mlir::ArrayAttr joinFused(mlir::MLIRContext *context, llvm::ArrayRef<mlir::ArrayAttr> parts);
 

@@ -67,7 +67,8 @@ std::optional<Pair> matchPair(Operation *op, SymbolTable &symbols) {
   };
   if (auto linear = dyn_cast<nn::LinearOp>(op))
     return linear.getLive() == pair.map.getLive() ? std::optional(pair) : std::nullopt;
-  bool plain = llvm::all_of(pair.map.getInputs(), isHalf) && pair.map->getNumResults() == 1; // no extra operands there
+  bool plain = llvm::all_of(pair.map.getInputs(), isHalf) && pair.map->getNumResults() == 1 && // no extra operands there
+               isRowsOfExperts(cast<moe::GroupedLinearOp>(op).getOffsets(), pair.map.getLive());
   return plain ? std::optional(pair) : std::nullopt;
 }
 

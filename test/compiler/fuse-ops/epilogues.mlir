@@ -63,3 +63,34 @@ func.func @conv(%x: tensor<4x16xbf16>, %w: tensor<16x4xf32>, %live: tensor<1xi32
   } : (tensor<1xi32>, tensor<4x16xf32>) -> tensor<4x16xbf16>
   return %r : tensor<4x16xbf16>
 }
+
+// -----
+
+// Experts' rows end at the last offset: a map over them is an epilogue, a map over other rows is not.
+// CHECK-LABEL: func.func @experts
+// CHECK: moe.grouped_linear {{.*}} fused ["neg"]
+// CHECK-NOT: nn.map
+// CHECK-LABEL: func.func @first_expert
+// CHECK: moe.grouped_linear
+// CHECK-NOT: fused
+// CHECK: nn.map ["neg"]
+func.func @experts(%x: tensor<8x64xbf16>, %w: tensor<2x24x64xbf16>, %o: tensor<3xi32>) -> tensor<8x24xbf16> {
+  %rows = nn.columns %o[2:3] : tensor<3xi32>
+  %y = moe.grouped_linear %x, %w offsets %o : (tensor<8x64xbf16>, tensor<2x24x64xbf16>, tensor<3xi32>) -> tensor<8x24xf32>
+  %r = nn.map ["neg"] live %rows (%y) {
+  ^bb0(%a: f32):
+    %n = arith.negf %a : f32
+    nn.yield %n : f32
+  } : (tensor<1xi32>, tensor<8x24xf32>) -> tensor<8x24xbf16>
+  return %r : tensor<8x24xbf16>
+}
+func.func @first_expert(%x: tensor<8x64xbf16>, %w: tensor<2x24x64xbf16>, %o: tensor<3xi32>) -> tensor<8x24xbf16> {
+  %rows = nn.columns %o[1:2] : tensor<3xi32>
+  %y = moe.grouped_linear %x, %w offsets %o : (tensor<8x64xbf16>, tensor<2x24x64xbf16>, tensor<3xi32>) -> tensor<8x24xf32>
+  %r = nn.map ["neg"] live %rows (%y) {
+  ^bb0(%a: f32):
+    %n = arith.negf %a : f32
+    nn.yield %n : f32
+  } : (tensor<1xi32>, tensor<8x24xf32>) -> tensor<8x24xbf16>
+  return %r : tensor<8x24xbf16>
+}

@@ -80,11 +80,36 @@ nn.tensor @s1 "g{}.{}" members [0] files [0] offsets [0, 0] : tensor<2x32x2xf8E8
 nn.tensor @s3 "h{}.{}" members [0] files [0] offsets [0, 0] : tensor<2x32x2xf8E8M0FNU>
 nn.stack @w13 [@w1, @w3] rows [32, 32] : tensor<2x64x64xf4E2M1FN>
 nn.stack @s13 [@s1, @s3] rows [32, 32] : tensor<2x64x2xf8E8M0FNU>
-func.func @experts(%x: tensor<8x64xbf16>, %o: tensor<3xi32>, %live: tensor<1xi32>, %layer: index) -> tensor<8x32xbf16> {
+func.func @experts(%x: tensor<8x64xbf16>, %o: tensor<3xi32>, %layer: index) -> tensor<8x32xbf16> {
+  %live = nn.columns %o[2:3] : tensor<3xi32>
   %w = nn.weight @w13[%layer] : tensor<2x64x64xf4E2M1FN>
   %s = nn.weight @s13[%layer] : tensor<2x64x2xf8E8M0FNU>
   %y = moe.grouped_linear %x, %w scale %s offsets %o
     : (tensor<8x64xbf16>, tensor<2x64x64xf4E2M1FN>, tensor<2x64x2xf8E8M0FNU>, tensor<3xi32>) -> tensor<8x64xbf16>
+  %g = nn.columns %y[0:32] : tensor<8x64xbf16>
+  %u = nn.columns %y[32:64] : tensor<8x64xbf16>
+  %r = nn.map ["glu"] live %live (%g, %u) {
+  ^bb0(%a: f32, %b: f32):
+    %d = arith.subf %a, %b : f32
+    nn.yield %d : f32
+  } : (tensor<1xi32>, tensor<8x32xbf16>, tensor<8x32xbf16>) -> tensor<8x32xbf16>
+  return %r : tensor<8x32xbf16>
+}
+
+// -----
+
+// A map over other rows than the experts' stays: here over those of the first expert alone.
+// CHECK-LABEL: func.func @first_expert
+// CHECK: moe.grouped_linear
+// CHECK-NOT: pair
+// CHECK: nn.map ["glu"]
+nn.tensor @w1 "e{}.{}" members [0] files [0] offsets [0, 0] : tensor<2x32x64xbf16>
+nn.tensor @w3 "f{}.{}" members [0] files [0] offsets [0, 0] : tensor<2x32x64xbf16>
+nn.stack @w13 [@w1, @w3] rows [32, 32] : tensor<2x64x64xbf16>
+func.func @first_expert(%x: tensor<8x64xbf16>, %o: tensor<3xi32>, %layer: index) -> tensor<8x32xbf16> {
+  %live = nn.columns %o[1:2] : tensor<3xi32>
+  %w = nn.weight @w13[%layer] : tensor<2x64x64xbf16>
+  %y = moe.grouped_linear %x, %w offsets %o : (tensor<8x64xbf16>, tensor<2x64x64xbf16>, tensor<3xi32>) -> tensor<8x64xbf16>
   %g = nn.columns %y[0:32] : tensor<8x64xbf16>
   %u = nn.columns %y[32:64] : tensor<8x64xbf16>
   %r = nn.map ["glu"] live %live (%g, %u) {
