@@ -59,8 +59,8 @@ struct Job {
 
 class Compiler {
 public:
-  Compiler(MutableArrayRef<HostKernel> kernels, const Target &target, ObjectCache cache)
-      : kernels(kernels), target(target), cache(std::move(cache)), context(kernels.front().loc.getContext()) {}
+  Compiler(MutableArrayRef<HostKernel> kernels, SmallVector<const HostLevel *> levels, ObjectCache cache)
+      : kernels(kernels), levels(std::move(levels)), cache(std::move(cache)), context(kernels.front().loc.getContext()) {}
 
   LogicalResult lowerRegions() {
     regions.resize(kernels.size());
@@ -79,17 +79,16 @@ public:
     });
   }
 
-  // One job a symbol and level, in the order of symbols; see HostLevel::marker for levels that a kernel does not use.
+  // One job a symbol and level, in the order of symbols.
   void plan() {
     std::map<std::string, size_t> bySymbol;
     for (auto [i, kernel] : llvm::enumerate(kernels)) {
       kernel.symbol = symbolOf(kernel, regions[i]);
       bySymbol.emplace(kernel.symbol, i);
     }
-    for (const HostLevel &level : target.hostLevels())
+    for (const HostLevel *level : levels)
       for (const auto &[symbol, i] : bySymbol)
-        if (uses(kernels[i], level))
-          jobs.push_back({&kernels[i], &regions[i], &level, {}});
+        jobs.push_back({&kernels[i], &regions[i], level, {}});
   }
 
   LogicalResult compile(HostCompileStats &stats) {
@@ -108,35 +107,24 @@ public:
 
   FailureOr<std::vector<HostImage>> link() {
     std::vector<HostImage> images;
-    std::map<std::string, const std::string *> objectOf; // of the level below, until the level has its own
-    for (const HostLevel &level : llvm::reverse(target.hostLevels())) {
-      bool own = false;
-      for (const Job &job : jobs)
-        if (job.level == &level)
-          objectOf[job.kernel->symbol] = &job.object, own = true;
-      if (!own)
-        continue;
-      Expected<std::string> memory = compileMemoryObject(level);
+    for (const HostLevel *level : levels) {
+      Expected<std::string> memory = compileMemoryObject(*level);
       if (!memory)
         return emitError(kernels.front().loc) << toString(memory.takeError());
       std::vector<std::pair<std::string, std::string>> objects;
-      for (const auto &[symbol, object] : objectOf)
-        objects.emplace_back(symbol, *object);
+      for (const Job &job : jobs)
+        if (job.level == level)
+          objects.emplace_back(job.kernel->symbol, job.object);
       objects.emplace_back("memory", std::move(*memory));
       Expected<std::string> code = linkHostImage(objects);
       if (!code)
         return emitError(kernels.front().loc) << toString(code.takeError());
-      images.push_back({&level, std::move(*code)});
+      images.push_back({level, std::move(*code)});
     }
-    std::reverse(images.begin(), images.end());
     return images;
   }
 
 private:
-  static bool uses(const HostKernel &kernel, const HostLevel &level) {
-    return level.marker.empty() || hostBitcode(kernel.name).contains(level.marker);
-  }
-
   LogicalResult compile(Job &job, std::atomic<int> &made) {
     std::string key = job.kernel->symbol + "-" + job.level->name.str();
     if (std::optional<std::string> known = cache.load(key)) {
@@ -153,7 +141,7 @@ private:
   }
 
   MutableArrayRef<HostKernel> kernels;
-  const Target &target;
+  SmallVector<const HostLevel *> levels;
   ObjectCache cache;
   MLIRContext *context;
   std::vector<std::string> regions; // bitcode, one a kernel
@@ -163,9 +151,18 @@ private:
 } // namespace
 
 FailureOr<std::vector<HostImage>> compileHostKernels(MutableArrayRef<HostKernel> kernels, const Target &target, StringRef cache,
-                                                     HostCompileStats *stats) {
+                                                     HostCompileStats *stats, ArrayRef<std::string> only) {
   if (kernels.empty())
     return std::vector<HostImage>();
+  SmallVector<const HostLevel *> levels;
+  for (const HostLevel &level : target.hostLevels())
+    if (only.empty() || llvm::is_contained(only, level.name))
+      levels.push_back(&level);
+  for (const std::string &name : only)
+    if (llvm::none_of(levels, [&](const HostLevel *level) { return level->name == name; }))
+      return emitError(kernels.front().loc)
+             << "processor level '" << name << "' is unknown; levels of target " << target.name() << " are "
+             << llvm::join(llvm::map_range(target.hostLevels(), [](const HostLevel &level) { return level.name; }), ", ");
   for (const HostKernel &kernel : kernels)
     if (hostBitcode(kernel.name).empty())
       return emitError(kernel.loc) << "there is no host kernel '" << kernel.name << "'; kernels are "
@@ -174,7 +171,7 @@ FailureOr<std::vector<HostImage>> compileHostKernels(MutableArrayRef<HostKernel>
   if (!objects)
     return emitError(kernels.front().loc) << toString(objects.takeError());
   HostCompileStats own;
-  Compiler compiler(kernels, target, std::move(*objects));
+  Compiler compiler(kernels, std::move(levels), std::move(*objects));
   if (failed(compiler.lowerRegions()))
     return failure();
   compiler.plan();

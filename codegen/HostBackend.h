@@ -28,9 +28,10 @@ struct HostCompileStats {
   int cached = 0;   // objects taken from the cache
 };
 
-// Sets the symbols and makes one image a level, best level first. `cache` is a folder of objects by content, made when it does
-// not exist; empty: none. The same kernels give the same bytes.
+// Sets the symbols and makes one image a level, best level first: all of the target's, or those named by `only`. `cache` is a
+// folder of objects by content, made when it does not exist; empty: none. The same kernels give the same bytes.
 llvm::FailureOr<std::vector<HostImage>> compileHostKernels(llvm::MutableArrayRef<HostKernel> kernels, const Target &target,
-                                                           llvm::StringRef cache, HostCompileStats *stats = nullptr);
+                                                           llvm::StringRef cache, HostCompileStats *stats = nullptr,
+                                                           llvm::ArrayRef<std::string> only = {});
 
 } // namespace k31

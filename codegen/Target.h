@@ -6,18 +6,12 @@
 
 namespace k31 {
 
-// A variant of the host image. `cpu` and `features` are what LLVM generates code for; a plan names all of `required`, so that
-// the runtime takes the image only where the processor has them.
+// A variant of the host image. `name` is LLVM's processor that code is generated for; a plan names all of `required`, so that the
+// runtime takes the image only where the processor has them.
 struct HostLevel {
   llvm::StringLiteral name;
-  llvm::StringLiteral cpu;
-  llvm::StringLiteral features; // LLVM's feature string on top of the cpu
   llvm::ArrayRef<llvm::StringLiteral> required;
   int vectorBytes; // registers that the kernels may count on
-  // A level that only some kernels gain from: the 32-bit variable that those declare and that is 1 here, 0 elsewhere. Other
-  // kernels take the next level's object, and an image that would equal the next one is not made. Empty: every kernel has its own
-  // object.
-  llvm::StringLiteral marker;
 };
 
 class Target {
@@ -26,16 +20,12 @@ public:
   static llvm::Expected<const Target *> find(llvm::StringRef name);
 
   llvm::StringRef name() const { return targetName; }
-  // fp32 values of a vector as kernels and fused regions see it.
-  int vectorLanes() const { return lanes; }
   // Variants of the host image, best first.
   llvm::ArrayRef<HostLevel> hostLevels() const { return levels; }
 
 private:
-  Target(llvm::StringLiteral name, int lanes, llvm::ArrayRef<HostLevel> levels)
-      : targetName(name), lanes(lanes), levels(levels) {}
+  Target(llvm::StringLiteral name, llvm::ArrayRef<HostLevel> levels) : targetName(name), levels(levels) {}
   llvm::StringLiteral targetName;
-  int lanes;
   llvm::ArrayRef<HostLevel> levels;
 };
 

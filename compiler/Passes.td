@@ -11,7 +11,7 @@ def AssignParallelism : Pass<"assign-parallelism", "::mlir::ModuleOp"> {
 
 def ConvertK31ToOps : Pass<"convert-k31-to-ops", "::mlir::ModuleOp"> {
   let summary = "level 1 to 2: one function a bucket, per-rank static shapes, one shared body for equal layers";
-  let description = "Reads k31.options (activations, max_context, max_batch, prefill_chunk, cache_tokens, logit_rows).";
+  let description = "Reads k31.options (activations, max_context, max_batch, prefill_chunk, logit_rows) and k31.mesh.";
 }
 
 def FuseOps : Pass<"fuse-ops", "::mlir::ModuleOp"> {
@@ -25,6 +25,10 @@ def SelectKernels : Pass<"select-kernels", "::mlir::ModuleOp"> {
 
 def ConvertOpsToPlan : Pass<"convert-ops-to-plan", "::mlir::ModuleOp"> {
   let summary = "level 2 to 3: stacks to weights, pools to state members, ops to launches, bodies written out per layer";
+  let description = [{
+    Reads k31.model and k31.checkpoint for the plan's facts, k31.mesh, all of k31.options for its key, and of those cache_tokens,
+    max_batch and max_context for its caches. Every op of level 2 must have k31.kernel. The four dictionaries are gone afterwards.
+  }];
 }
 
 def Schedule : Pass<"schedule", "::mlir::ModuleOp"> {
@@ -38,7 +42,8 @@ def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {
 def CompileKernels : Pass<"compile-kernels", "::mlir::ModuleOp"> {
   let summary = "level 3: machine code for every plan.kernel";
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "cpu or sm_90a">,
-                 Option<"cache", "cache", "std::string", "\"\"", "folder of compiled kernels, by content; empty: none">];
+                 Option<"cache", "cache", "std::string", "\"\"", "folder of compiled kernels, by content; empty: none">,
+                 ListOption<"levels", "levels", "std::string", "processor levels of a host target; empty: all">];
 }
 
 def CheckPlan : Pass<"check-plan", "::mlir::ModuleOp"> {

@@ -34,7 +34,8 @@ void k31::buildPipeline(OpPassManager &manager, const PipelineOptions &options) 
   manager.addPass(createSchedule());
   manager.addPass(createAssignMemory());
   // Machine code depends on Configs and regions alone; it comes late so that faults of the plan itself show sooner.
-  manager.addPass(createCompileKernels({options.target, options.cacheDir}));
+  llvm::SmallVector<std::string> levels(options.cpuLevels.begin(), options.cpuLevels.end());
+  manager.addPass(createCompileKernels({options.target, options.cacheDir, levels}));
   // The last word, over exactly what is exported.
   manager.addPass(createCheckPlan());
 }

@@ -2,13 +2,15 @@
 #pragma once
 #include "mlir/Pass/PassManager.h"
 #include <string>
+#include <vector>
 
 namespace k31 {
 
 struct PipelineOptions {
-  std::string target;   // "cpu"
-  std::string mesh;     // "tp=8,dp=2": empty is one rank
-  std::string cacheDir; // of compiled kernels; empty: none
+  std::string target;                 // "cpu"
+  std::string mesh;                   // "tp=8,dp=2": empty is one rank
+  std::string cacheDir;               // of compiled kernels; empty: none
+  std::vector<std::string> cpuLevels; // of host targets; empty: all
 };
 
 // Level 1 with k31.options on the module in, level 3 with offsets and machine code out.

@@ -49,13 +49,14 @@ struct CompileKernels : impl::CompileKernelsBase<CompileKernels> {
       if (op.getSpec()) // one that has its code already is left alone
         ops.push_back(op);
     std::vector<HostKernel> kernels;
+    SmallVector<std::string> only(levels.begin(), levels.end());
     for (planir::KernelOp op : ops) {
       FailureOr<HostKernel> kernel = read(op);
       if (failed(kernel))
         return signalPassFailure();
       kernels.push_back(std::move(*kernel));
     }
-    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, **known, cache);
+    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, **known, cache, nullptr, only);
     if (failed(images))
       return signalPassFailure();
     ArrayAttr references = declare(*images, ops);

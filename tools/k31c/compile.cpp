@@ -4,6 +4,7 @@
 #include "compiler/Import/ImportModel.h"
 #include "compiler/Pipeline.h"
 #include "dialects/AllDialects.h"
+#include "dialects/Attn/Attn.h"
 #include "dialects/Plan/Plan.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
@@ -24,8 +25,6 @@ struct Options {
   std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;
 };
-
-constexpr int64_t kBlockTokens = 256;
 
 // Errors of the compiler as one line: "self_attn.q_proj: what is wrong". The rest of the diagnostics are for people who debug it.
 class OneLine {
@@ -50,11 +49,15 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
+// Whole blocks for every sequence. At most 2^60: both options end at 2^30.
+int64_t cacheTokensOf(int64_t maxContext, int64_t maxBatch) {
+  return (maxContext + kBlockTokens - 1) / kBlockTokens * kBlockTokens * maxBatch;
+}
+
 // What the passes read; every entry but the target becomes an option of the plan's key.
 void setOptions(mlir::ModuleOp module, const Options &options) {
   mlir::Builder b(module.getContext());
-  const int64_t blocks = (options.maxContext + kBlockTokens - 1) / kBlockTokens;
-  const int64_t cacheTokens = options.cacheTokens ? options.cacheTokens : blocks * kBlockTokens * options.maxBatch;
+  const int64_t cacheTokens = options.cacheTokens ? options.cacheTokens : cacheTokensOf(options.maxContext, options.maxBatch);
   std::vector<mlir::NamedAttribute> entries;
   auto number = [&](const char *name, int64_t value) { entries.emplace_back(b.getStringAttr(name), b.getI64IntegerAttr(value)); };
   auto text = [&](const char *name, const std::string &value) {
@@ -68,25 +71,6 @@ void setOptions(mlir::ModuleOp module, const Options &options) {
   if (!options.cpuLevels.empty())
     text("cpu_levels", llvm::join(options.cpuLevels, ","));
   module->setAttr("k31.options", b.getDictionaryAttr(entries));
-}
-
-// Keeps the images of the chosen processor levels, in their order of preference.
-std::string keepLevels(mlir::ModuleOp module, const std::vector<std::string> &levels) {
-  if (levels.empty())
-    return "";
-  for (auto kernel : module.getOps<planir::KernelOp>()) {
-    llvm::SmallVector<mlir::Attribute> kept;
-    for (mlir::Attribute image : kernel.getImages())
-      if (llvm::is_contained(levels, llvm::cast<mlir::FlatSymbolRefAttr>(image).getValue()))
-        kept.push_back(image);
-    if (kept.empty())
-      return "--cpu-level " + llvm::join(levels, ",") + ": kernel '" + kernel.getName().str() + "' has no image for any of them";
-    kernel.setImagesAttr(mlir::ArrayAttr::get(module.getContext(), kept));
-  }
-  for (auto image : llvm::make_early_inc_range(module.getOps<planir::ImageOp>()))
-    if (!llvm::is_contained(levels, image.getSymName()))
-      image.erase();
-  return "";
 }
 
 int usage(const Options &o) {
@@ -103,6 +87,13 @@ int usage(const Options &o) {
   for (const std::string &level : o.cpuLevels)
     if (llvm::none_of(target.hostLevels(), [&](const HostLevel &other) { return other.name == level; }))
       return fail(2, "--cpu-level " + level + ": unknown; the levels are " + known);
+  // The plan counts blocks in 32 bits.
+  const int64_t tokens = o.cacheTokens ? o.cacheTokens : cacheTokensOf(o.maxContext, o.maxBatch);
+  if (tokens > INT32_MAX * kBlockTokens)
+    return fail(2, o.cacheTokens ? cat("--cache-tokens ", tokens, ": a plan holds at most ", INT32_MAX * kBlockTokens)
+                                 : cat("--max-context ", o.maxContext, " x --max-batch ", o.maxBatch, " is ", tokens,
+                                       " cached tokens, a plan holds at most ", INT32_MAX * kBlockTokens,
+                                       "; give --cache-tokens, or lower one of them"));
   if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
     return fail(2, "--memory-limit " + o.memoryLimit + ": expected h100, h200 or bytes such as 24G");
   return 0;
@@ -138,12 +129,10 @@ int compile(const Options &o) {
   if (!o.cacheDir.empty())
     if (std::error_code error = llvm::sys::fs::create_directories(o.cacheDir))
       return fail(1, "--cache-dir " + o.cacheDir + ": " + error.message());
-  buildPipeline(manager, {o.target, o.mesh, o.cacheDir});
+  buildPipeline(manager, {o.target, o.mesh, o.cacheDir, o.cpuLevels});
   if (mlir::failed(manager.run(module->get())))
     return failed("the compiler failed without a reason; please report it");
 
-  if (const std::string why = keepLevels(module->get(), o.cpuLevels); !why.empty())
-    return fail(1, why);
   mlir::FailureOr<std::string> flatbuffer = exportPlan(module->get());
   if (mlir::failed(flatbuffer))
     return failed("the plan cannot be exported");

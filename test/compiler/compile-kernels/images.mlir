@@ -2,6 +2,12 @@
 // RUN: k31-opt %s -compile-kernels=cache=%t.cache > %t.second
 // RUN: cmp %t.first %t.second
 // RUN: FileCheck %s --input-file=%t.first
+// RUN: k31-opt %s -compile-kernels=levels=x86-64-v3 | FileCheck %s --check-prefix=LEVEL
+// RUN: not k31-opt %s -compile-kernels=levels=8086 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// LEVEL-NOT: x86-64-v4
+// LEVEL: plan.kernel @a {{.*}} images [@"x86-64-v3"]
+// UNKNOWN: processor level '8086' is unknown; levels of target cpu are x86-64-v4, x86-64-v3
 
 // Two kernels that are equal share a symbol; the text of the Config and the images replace the spec and the region.
 // CHECK: plan.image @"x86-64-v4" "x86-64-v4" features ["avx2", "avx512bw"
