@@ -41,14 +41,14 @@ public:
       if (!isa<ir::KeyOp, ir::MeshOp, ir::ModelOp, ir::FileOp, ir::ArenaOp, ir::WeightsOp, ir::StateOp, ir::StateMemberOp,
                ir::ImageOp, ir::KernelOp, ir::EntryOp>(op))
         return op.emitOpError("has no table in a plan file; run convert-ops-to-plan");
+    if (failed(one<ir::KeyOp>()) || failed(one<ir::MeshOp>()) || failed(one<ir::ModelOp>()) || failed(one<ir::StateOp>()))
+      return failure();
     // Always in the order of the schema, so that the bytes do not depend on the order of the module's ops.
     if (failed(addAll<ir::KeyOp>()) || failed(addAll<ir::MeshOp>()) || failed(addAll<ir::ModelOp>()) ||
         failed(addAll<ir::ArenaOp>()) || failed(addAll<ir::FileOp>()) || failed(addAll<ir::WeightsOp>()) ||
         failed(addAll<ir::StateOp>()) || failed(addAll<ir::StateMemberOp>()) || failed(addAll<ir::ImageOp>()) ||
         failed(addAll<ir::KernelOp>()) || failed(addAll<ir::EntryOp>()))
       return failure();
-    if (!key.o || !mesh.o || !model.o || !state)
-      return module.emitError("a plan has one plan.key, plan.mesh, plan.model and plan.state");
     auto stateGroup = plan::CreateStateGroup(builder, state.getBlockTokens(), state.getBlocks(), state.getSlots(),
                                              builder.CreateVector(members));
     auto root =
@@ -60,6 +60,14 @@ public:
   }
 
 private:
+  template <class Op> LogicalResult one() {
+    auto ops = module.getOps<Op>();
+    int64_t found = std::distance(ops.begin(), ops.end());
+    if (found == 1)
+      return success();
+    return module.emitError("the plan has ") << found << " " << Op::getOperationName() << ", expected one";
+  }
+
   ModuleOp module;
   fb::FlatBufferBuilder builder;
   llvm::StringMap<uint32_t> arenaNumber, imageNumber, kernelNumber;

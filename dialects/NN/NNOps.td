@@ -44,7 +44,7 @@ def NN_StackOp : NN_Op<"stack", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     dimension this holds for each expert.
 
     ```mlir
-    nn.stack @kda.qkv [@self_attn.q_proj, @self_attn.k_proj, @self_attn.v_proj] rows [256, 256, 256] : tensor<768x192xbf16>
+    nn.stack @stack.self_attn.qkv_proj [@self_attn.q_proj, @self_attn.k_proj, @self_attn.v_proj] rows [256, 256, 256] : tensor<768x192xbf16>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of tensors">:$parts,

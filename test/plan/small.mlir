@@ -7,6 +7,8 @@
 // RUN: k31-opt %s -check-plan -o /dev/null
 // RUN: k31c inspect %t.k31 | FileCheck %s --check-prefix=TEXT
 // RUN: k31c inspect %t.k31 --json --schedule --collectives --kernels --weights | %python %S/facts.py
+// RUN: k31c inspect %t.k31 --weights | FileCheck %s --check-prefix=WEIGHTS
+// RUN: k31c inspect %t.k31 --json | FileCheck %s --check-prefix=JSON
 // RUN: k31c inspect %t.k31 --schedule | FileCheck %s --check-prefix=SCHEDULE
 
 // Every field arrives; buffers come back as bytes, inputs and outputs with their types.
@@ -37,6 +39,15 @@
 // TEXT: cache: latent 1024 {{.*}} 2 bytes a token, 1 layer, 512 tokens
 // TEXT: state: kda 384 {{.*}} 128 bytes a sequence, 1 layer, 3 slots
 // TEXT: total 9984
+
+// WEIGHTS: layers.{}.w
+// WEIGHTS: read by norm (nn.row add)
+// WEIGHTS: norm
+// WEIGHTS: read by nothing
+
+// The JSON has what the text has; kernels come when they are asked for.
+// JSON: "images"
+// JSON-NOT: "kernels"
 
 // SCHEDULE: entry decode_b2: 6 commands
 // SCHEDULE: Launch layers.0.norm nn.row add

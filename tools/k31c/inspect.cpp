@@ -7,7 +7,9 @@
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 using Json = nlohmann::ordered_json;
 using llvm::formatv;
@@ -48,6 +50,9 @@ Json factsJson(const plan::Plan &plan) {
   out["model"] = {{"family", model.family()->str()},    {"layers", {model.layer_begin(), model.layer_end()}},
                   {"hidden", model.hidden()},           {"vocab", model.vocab()},
                   {"max_context", model.max_context()}, {"max_batch", model.max_batch()}};
+  out["images"] = Json::array();
+  for (const plan::Image *image : *plan.images())
+    out["images"].push_back({{"target", image->target()->str()}, {"bytes", image->code()->size()}});
   out["entries"] = Json::array();
   for (const plan::Entry *entry : *plan.entries())
     out["entries"].push_back({{"name", entry->name()->str()},
@@ -112,15 +117,42 @@ Json kernelsJson(const plan::Plan &plan) {
   return out;
 }
 
-Json imagesJson(const plan::Plan &plan) {
-  Json out = Json::array();
-  for (const plan::Image *image : *plan.images())
-    out.push_back({{"target", image->target()->str()}, {"bytes", image->code()->size()}});
-  return out;
-}
+// Launches by the place of what they read: "self_attn.q_proj (nn.linear)", once for all layers and entries.
+class Readers {
+public:
+  explicit Readers(const plan::Plan &plan) {
+    for (const plan::Entry *entry : *plan.entries())
+      for (uint32_t i = 0; i < entry->commands()->size(); ++i)
+        if (entry->commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch)
+          add(plan, *static_cast<const plan::Launch *>(entry->commands()->Get(i)));
+  }
+
+  // Of any member of the stack, in order of name.
+  std::vector<std::string> of(const plan::WeightStack &stack) const {
+    std::set<std::string> names;
+    for (uint32_t i = 0; i < std::max<uint32_t>(stack.members()->size(), 1); ++i)
+      if (auto found = byPlace.find({stack.arena(), stack.dest() + i * stack.stride()}); found != byPlace.end())
+        names.insert(found->second.begin(), found->second.end());
+    return {names.begin(), names.end()};
+  }
+
+private:
+  void add(const plan::Plan &plan, const plan::Launch &launch) {
+    std::string label = launch.label() ? launch.label()->str() : "";
+    if (label.starts_with("layers."))
+      label.erase(0, label.find('.', 7) + 1);
+    const std::string name = label + " (" + plan.kernels()->Get(launch.kernel())->name()->str() + ")";
+    for (const plan::Slice *arg : *launch.args())
+      if (arg->access() == plan::Access::read)
+        byPlace[{arg->arena(), arg->offset()}].insert(name);
+  }
+
+  std::map<std::pair<uint32_t, uint64_t>, std::set<std::string>> byPlace;
+};
 
 Json weightsJson(const plan::Plan &plan) {
   Json out = Json::array();
+  const Readers readers(plan);
   for (const plan::WeightStack *stack : *plan.weights())
     out.push_back({{"pattern", stack->pattern()->str()},
                    {"members", stack->offsets()->size()},
@@ -129,6 +161,7 @@ Json weightsJson(const plan::Plan &plan) {
                    {"dest", stack->dest()},
                    {"stride", stack->stride()},
                    {"rows", stack->layout()->row_count()},
+                   {"readers", readers.of(*stack)},
                    {"group", {stack->layout()->group(), stack->layout()->group_stride(), stack->layout()->group_begin()}}});
   return out;
 }
@@ -176,6 +209,7 @@ void printKernels(const plan::Plan &plan) {
 }
 
 void printWeights(const plan::Plan &plan) {
+  const Readers readers(plan);
   for (const plan::WeightStack *stack : *plan.weights()) {
     std::string shape;
     for (uint64_t extent : *stack->shape())
@@ -183,6 +217,10 @@ void printWeights(const plan::Plan &plan) {
     std::printf("%s\n    %u of %s %s, at %llu every %llu bytes\n", stack->pattern()->c_str(), stack->offsets()->size(),
                 stack->dtype()->c_str(), shape.c_str(), static_cast<unsigned long long>(stack->dest()),
                 static_cast<unsigned long long>(stack->stride()));
+    std::string names;
+    for (const std::string &reader : readers.of(*stack))
+      names += (names.empty() ? "" : ", ") + reader;
+    std::printf("    read by %s\n", names.empty() ? "nothing" : names.c_str());
   }
 }
 
@@ -211,8 +249,8 @@ int inspect(const Options &o) {
       out["schedule"] = scheduleJson(plan, false);
     if (o.collectives)
       out["collectives"] = scheduleJson(plan, true);
-    if (o.kernels || o.all())
-      out["images"] = imagesJson(plan), out["kernels"] = kernelsJson(plan);
+    if (o.kernels)
+      out["kernels"] = kernelsJson(plan);
     if (o.weights)
       out["weights"] = weightsJson(plan);
     std::puts(out.dump(2).c_str());
@@ -245,8 +283,9 @@ Command addInspect(CLI::App &app) {
   command->add_flag("--schedule", o.schedule, "Every command of every entry, with the bytes that it reads and writes");
   command->add_flag("--kernels", o.kernels, "Every kernel, with what was fused into it and its Config");
   command->add_flag("--collectives", o.collectives, "Every collective of every entry");
-  command->add_flag("--weights", o.weights, "Every weight stack and its place");
-  command->add_flag("--json", o.json, "As JSON: version, target, mesh, ranks, entries, memory, and the parts that are asked for");
+  command->add_flag("--weights", o.weights, "Every weight stack, its place, and the launches that read it");
+  command->add_flag("--json", o.json,
+                    "As JSON: version, target, mesh, ranks, images, entries, memory, and the parts that are asked for");
   return {command, [options] { return inspect(*options); }};
 }
 
