@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ struct Launch;
 } // namespace plan
 
 struct BindOptions {
-  std::string weights;              // folder of the checkpoint
-  int threads = 0;                  // host workers; 0: all cores
-  bool poison = false;              // fill every arena but the weights with NaN bytes first (tests)
+  std::string weights;                                         // folder of the checkpoint
+  int threads = 0;                                             // host workers; 0: all cores
+  bool poison = false;                                         // fill every arena but the weights with NaN bytes first (tests)
+  std::optional<uint64_t> synthetic;                           // seed of made-up weights instead of a checkpoint's (timing)
   std::function<void(uint64_t done, uint64_t total)> progress; // bytes of weights
 };
 
@@ -38,8 +40,8 @@ struct NamedOutput {
   std::span<std::byte> bytes;
 };
 
-// A launch that has just run, and the bytes of its arguments in the order of the kernel's Args. Memory is shared: a later launch
-// may overwrite an output, so copy what is needed later. Rows past the live ones hold anything.
+// A launch that has just run or is about to, and the bytes of its arguments in the order of the kernel's Args. Memory is shared:
+// a later launch may overwrite an output, so copy what is needed later. Rows past the live ones hold anything.
 using Observer = std::function<void(const plan::Launch &launch, std::span<const std::span<const std::byte>> args)>;
 
 class Session {
@@ -54,11 +56,11 @@ public:
   // Runs entry number `entry` of the plan. Bound sessions only.
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
 
-  // Calls the observer after each launch of every later run, on the thread that called run(); an empty one ends that. It may not
-  // call the session. A run without an observer costs nothing more; one with it allocates.
-  void observe(Observer observer);
+  // Calls the observers after and before each launch of every later run, on the thread that called run(); empty ones end that.
+  // They may not call the session. A run without an observer costs nothing more; one with it allocates.
+  void observe(Observer after, Observer before = {});
 
-  // Direct access to the memory of an arena (tests, state save and restore); empty before bind.
+  // Direct access to the memory of an arena (tests, state save and restore); empty before bind, and on a GPU.
   std::span<std::byte> arena(uint32_t index);
 
 private:

@@ -1,20 +1,11 @@
 #include "runtime/plan/binding.h"
 #include "runtime/base/cat.h"
 #include "runtime/base/cpu.h"
+#include "runtime/device.h"
+#include "runtime/plan/dtype.h"
 #include <algorithm>
 
 namespace k31 {
-
-Result<void> check_runnable(const plan::Plan &plan) {
-  if (plan.key()->target()->string_view() != "cpu")
-    return fail(Code::unsupported, "the plan is for target " + quote(plan.key()->target()->str()) +
-                                       ", this runtime runs target 'cpu'; compile the plan with --target cpu");
-  const plan::Mesh &mesh = *plan.mesh();
-  if (const uint64_t world = uint64_t(mesh.tp()) * mesh.dp() * mesh.pp(); world > 1)
-    return fail(Code::unsupported, cat("the plan is for ", world, " ranks (tp=", mesh.tp(), ",dp=", mesh.dp(), ",pp=", mesh.pp(),
-                                       "), this runtime runs one; compile the plan for a mesh of one"));
-  return {};
-}
 
 Result<std::vector<host::Memory>> allocate_arenas(const plan::Plan &plan) {
   uint64_t total = plan.reserve();
@@ -99,16 +90,8 @@ struct Preparer {
       program.pointers.push_back(address(*arg));
   }
 
-  // A group of one rank: every collective leaves at the destination what the source holds.
   Result<void> collective(Program &program, const plan::Entry &entry, const plan::Collective &c) const {
-    if (c.op() == plan::CollectiveOp::send || c.op() == plan::CollectiveOp::recv)
-      return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()),
-                                           " to rank ", c.peer(), " of axis ", plan::EnumNameMeshAxis(c.axis()),
-                                           ", but the mesh has one rank; the plan is wrong, compile it again"));
-    const uint64_t bytes = c.count() * (c.dtype() == plan::DType::bf16 ? 2 : c.dtype() == plan::DType::u8 ? 1 : 4);
-    if (bytes > c.dest()->bytes())
-      return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()), " of ",
-                                           bytes, " bytes to ", c.dest()->bytes(), "; the plan is wrong, compile it again"));
+    K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
     copy(program, *c.source(), *c.dest(), bytes);
     return {};
   }
@@ -116,10 +99,7 @@ struct Preparer {
   std::vector<Port> ports(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings) const {
     std::vector<Port> list;
     for (const plan::Binding *binding : bindings) {
-      uint64_t bytes = binding->dtype() == plan::DType::bf16 ? 2 : binding->dtype() == plan::DType::u8 ? 1 : 4;
-      for (uint64_t extent : *binding->shape())
-        bytes *= extent; // checked at Load
-      list.push_back({binding->name()->string_view(), address(binding->arena(), binding->offset()), bytes});
+      list.push_back({binding->name()->string_view(), address(binding->arena(), binding->offset()), bytes_of(*binding)});
     }
     return list;
   }

@@ -22,9 +22,6 @@ struct HostCode {
 };
 Result<HostCode> load_code(const plan::Plan &plan);
 
-// Refuses what this build cannot run: another target, or more than one rank.
-Result<void> check_runnable(const plan::Plan &plan);
-
 // Every entry as a flat list of prepared commands.
 Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas);
 

@@ -1,9 +1,9 @@
 // An entry after Bind: what Run walks. No allocation, no lock, no formatting here.
 #pragma once
 #include "runtime/host/thread_pool.h"
+#include "runtime/plan/port.h"
 #include "runtime/schema/plan_generated.h"
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 namespace k31 {
@@ -16,12 +16,6 @@ struct Step {
   uint64_t bytes;
   uint32_t tasks;
   const plan::Launch *launch; // null: a copy
-};
-
-struct Port {
-  std::string_view name; // points into the plan
-  std::byte *data;
-  uint64_t bytes;
 };
 
 struct Program {

@@ -29,6 +29,23 @@ void place_rows(const plan::Layout &l, uint64_t r, uint64_t count, const std::by
   }
 }
 
+uint64_t next_pieces(const plan::Layout &l, uint64_t r, uint64_t count, Pieces *pieces) {
+  const bool whole = l.byte_count() == l.row_bytes() && l.dest_row_bytes() == l.row_bytes(); // rows follow each other
+  const bool grouped = l.group_stride() != l.group();
+  const uint64_t dest = dest_row(l, r) * l.dest_row_bytes(), group_bytes = l.group() * l.row_bytes();
+  if (whole && grouped && r % l.group() == 0 && count >= l.group()) {
+    const uint64_t groups = count / l.group();
+    *pieces = {0, group_bytes, dest, l.group_stride() * l.dest_row_bytes(), group_bytes, groups};
+    return groups * l.group();
+  }
+  const uint64_t rows = grouped ? std::min(count, l.group() - r % l.group()) : count;
+  if (whole)
+    *pieces = {0, rows * l.row_bytes(), dest, rows * l.row_bytes(), rows * l.row_bytes(), 1};
+  else
+    *pieces = {l.byte_begin(), l.row_bytes(), dest, l.dest_row_bytes(), l.byte_count(), rows};
+  return rows;
+}
+
 std::string member_name(const plan::WeightStack &stack, uint32_t i) {
   std::string name = stack.pattern()->str();
   if (stack.members() && stack.members()->size() > 0)

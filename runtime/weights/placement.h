@@ -22,6 +22,15 @@ uint64_t run_length(const plan::Layout &layout, uint64_t r, uint64_t limit);
 // Copies rows [r, r + count) of a member: `source` holds them whole, `member` is the member's destination.
 void place_rows(const plan::Layout &layout, uint64_t r, uint64_t count, const std::byte *source, std::byte *member);
 
+// `height` pieces of `width` bytes, `source_pitch` apart in the source and `dest_pitch` apart at the destination.
+struct Pieces {
+  uint64_t source, source_pitch, dest, dest_pitch, width, height;
+};
+
+// What place_rows copies, as few such blocks: one for rows that stay together or are interleaved in whole groups. Offsets are
+// from the front of `source` and of the member. Returns the rows, from r on, that the block holds; at least 1.
+uint64_t next_pieces(const plan::Layout &layout, uint64_t r, uint64_t count, Pieces *pieces);
+
 // Name of member i of a stack.
 std::string member_name(const plan::WeightStack &stack, uint32_t i);
 

@@ -1,0 +1,201 @@
+#include "runtime/cuda/device.h"
+#include "runtime/base/cat.h"
+#include "runtime/cuda/program.h"
+#include "runtime/cuda/staging.h"
+#include "runtime/cuda/weights.h"
+#include "runtime/weights/synthetic.h"
+#include <algorithm>
+
+namespace k31::cuda {
+namespace {
+
+constexpr int kReaders = 8; // of weights; their pinned buffers hold 64 MiB
+
+class CudaDevice : public Device {
+public:
+  explicit CudaDevice(const Driver &driver) : driver(driver), kernels(driver) {}
+
+  Result<void> open() {
+    int count = 0, major = 0, minor = 0;
+    char name[128] = "";
+    K31_CUDA(driver, device_count(&count), "the CUDA driver does not tell its GPUs");
+    if (count == 0)
+      return fail(Code::unsupported, "the plan is for target sm_90a, but NVIDIA's driver shows no GPU; run it on a machine with a "
+                                     "GPU of the H100 or H200 kind, or compile the plan with --target cpu");
+    K31_CUDA(driver, device_get(&number, 0), "the first GPU cannot be used");
+    K31_CUDA(driver, device_name(name, sizeof name, number), "the first GPU cannot be used");
+    K31_CUDA(driver, device_attribute(&major, kCapabilityMajor, number), "the first GPU cannot be used");
+    K31_CUDA(driver, device_attribute(&minor, kCapabilityMinor, number), "the first GPU cannot be used");
+    if (major != 9 || minor != 0)
+      return fail(Code::unsupported, cat("the plan is for target sm_90a, but the first GPU, ", quote(name), ", is of kind sm_", major,
+                                         minor, "; choose a GPU of the H100 or H200 kind with CUDA_VISIBLE_DEVICES"));
+    K31_CUDA(driver, context_retain(&context, number), cat("GPU ", quote(name), " gives no context"));
+    return use();
+  }
+
+  ~CudaDevice() override {
+    if (!context)
+      return;
+    driver.context_set(context);
+    programs.clear();
+    for (Stream stream : streams)
+      driver.stream_destroy(stream);
+  }
+
+  Result<void> allocate(const plan::Plan &plan, bool poison) override {
+    K31_TRY(use());
+    K31_TRY(check_memory(plan));
+    uint32_t most = 1;
+    for (const plan::Entry *entry : *plan.entries())
+      most = std::max(most, entry->streams());
+    while (streams.size() < most) {
+      Stream stream = nullptr;
+      K31_CUDA(driver, stream_create(&stream, kNonBlocking), "cannot create a stream");
+      streams.push_back(stream);
+    }
+    for (const plan::Arena *arena : *plan.arenas()) {
+      K31_ASSIGN(Memory memory, Memory::allocate(driver, arena->name()->str(), arena->bytes(), arena->alignment()));
+      if (arena->kind() != plan::ArenaKind::weights && memory.bytes() > 0)
+        K31_CUDA(driver, fill(memory.address(), poison ? 0xff : 0, memory.bytes(), streams[0]), "cannot clear device memory");
+      arenas.push_back(std::move(memory));
+    }
+    K31_CUDA(driver, stream_synchronize(streams[0]), "cannot clear device memory");
+    return staging.allocate(driver, plan, arenas);
+  }
+
+  Result<void> load_code(const plan::Plan &plan) override {
+    K31_TRY(use());
+    return kernels.load(plan, plan.key()->target()->string_view());
+  }
+
+  Result<void> prepare(const plan::Plan &plan) override {
+    K31_TRY(use());
+    for (const plan::Entry *entry : *plan.entries()) {
+      programs.push_back(std::make_unique<Program>(driver, plan, *entry, kernels, arenas, streams));
+      K31_TRY(programs.back()->capture());
+    }
+    return {};
+  }
+
+  Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
+    const auto make = [this] { return make_sink(driver, context, arenas); };
+    if (options.synthetic)
+      return load_synthetic(plan, *options.synthetic);
+    return weights::load(plan, options.weights, make, kReaders, options.progress);
+  }
+
+  size_t entries() const override { return programs.size(); }
+  const std::vector<Port> &inputs(uint32_t entry) const override { return programs[entry]->inputs; }
+  const std::vector<Port> &outputs(uint32_t entry) const override { return programs[entry]->outputs; }
+
+  Result<void> run(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs) override {
+    K31_TRY(use());
+    K31_TRY(staging.upload(driver, inputs, streams[0]));
+    K31_TRY(programs[entry]->replay());
+    return take(outputs);
+  }
+
+  Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
+                            const Observers &observers) override {
+    if (observers.before) // arguments are copied to the host, and copies of what is not yet written help nobody
+      return fail(Code::unsupported, "launches on a GPU are observed after they ran, not before; verify and --per-op need the host");
+    K31_TRY(use());
+    K31_TRY(staging.upload(driver, inputs, streams[0]));
+    std::vector<std::vector<std::byte>> copies;
+    std::vector<std::span<const std::byte>> args;
+    K31_TRY(programs[entry]->step([&](const plan::Launch &launch) -> Result<void> {
+      copies.assign(launch.args()->size(), {});
+      args.clear();
+      for (uint32_t i = 0; i < copies.size(); ++i) {
+        const plan::Slice &slice = *launch.args()->Get(i);
+        copies[i].resize(slice.bytes());
+        if (!copies[i].empty())
+          K31_CUDA(driver, copy_out(copies[i].data(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), streams[0]),
+                   "cannot copy an argument from the GPU");
+        args.emplace_back(copies[i]);
+      }
+      K31_CUDA(driver, stream_synchronize(streams[0]), "cannot copy arguments from the GPU");
+      observers.after(launch, args);
+      return {};
+    }));
+    return take(outputs);
+  }
+
+private:
+  Result<void> load_synthetic(const plan::Plan &plan, uint64_t seed) {
+    K31_ASSIGN(const std::unique_ptr<weights::Sink> sink, make_sink(driver, context, arenas));
+    Result<void> result;
+    const auto write = [&](uint32_t arena, uint64_t offset, std::span<const std::byte> bytes) {
+      if (!result)
+        return;
+      const auto buffer = sink->buffer();
+      if (!buffer) {
+        result = tl::unexpected(buffer.error());
+        return;
+      }
+      memcpy(buffer->data(), bytes.data(), bytes.size());
+      result = sink->put(bytes.size(), arena, offset);
+    };
+    weights::fill_synthetic(plan, write, 1, seed); // one thread: it is faster than the bus
+    K31_TRY(std::move(result));
+    return sink->finish();
+  }
+
+  // Makes the context current on this thread; every call of the session may come from another one.
+  Result<void> use() {
+    K31_CUDA(driver, context_set(context), "the GPU cannot be used on this thread");
+    return {};
+  }
+
+  Result<void> take(std::span<const Download> outputs) {
+    K31_TRY(staging.download(driver, outputs, streams[0]));
+    K31_CUDA(driver, stream_synchronize(streams[0]), "the run failed on the GPU");
+    staging.finish(outputs);
+    return {};
+  }
+
+  Result<void> check_memory(const plan::Plan &plan) {
+    uint64_t arenas_bytes = 0;
+    for (const plan::Arena *arena : *plan.arenas())
+      arenas_bytes += arena->bytes(); // each is below 2^47, checked at Load
+    size_t free = 0, total = 0;
+    K31_CUDA(driver, memory_info(&free, &total), "the GPU does not tell its memory");
+    if (arenas_bytes > free)
+      return fail(Code::out_of_memory,
+                  cat("the plan needs ", arenas_bytes, " bytes of device memory, the GPU has ", free, " of ", total,
+                      " free; compile it with a smaller context, batch or layer range, or end what else runs there"));
+    return {};
+  }
+
+  // Releases the context after the members below it, which still need it.
+  struct Retained {
+    const Driver &driver;
+    const Context &context;
+    const int &number;
+    ~Retained() {
+      if (context)
+        driver.context_release(number);
+    }
+  };
+
+  const Driver &driver;
+  int number = 0;
+  Context context = nullptr;
+  Retained retained{driver, context, number};
+  std::vector<Memory> arenas; // in the order of the plan
+  Staging staging;
+  Kernels kernels;
+  std::vector<Stream> streams; // the first one runs
+  std::vector<std::unique_ptr<Program>> programs;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Device>> open_device() {
+  K31_ASSIGN(const Driver *driver, open_driver());
+  auto device = std::make_unique<CudaDevice>(*driver);
+  K31_TRY(device->open());
+  return device;
+}
+
+} // namespace k31::cuda

@@ -1,0 +1,70 @@
+// The CUDA driver, opened when a plan needs it: this runtime is built without CUDA and runs without a GPU.
+//
+// Declarations are our own, the few that are needed; test/runtime/cuda_driver_test.cpp compares them with cuda.h.
+#pragma once
+#include "runtime/base/result.h"
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace k31::cuda {
+
+using Status = int; // CUresult; 0 is success
+using Address = unsigned long long;
+using Context = struct CUctx_st *;
+using Stream = struct CUstream_st *;
+using Event = struct CUevent_st *;
+using Module = struct CUmod_st *;
+using Function = struct CUfunc_st *;
+using Graph = struct CUgraph_st *;
+using GraphExec = struct CUgraphExec_st *;
+
+// CUDA_MEMCPY2D: `height` pieces of `width` bytes, each at its own pitch.
+struct Copy2D {
+  size_t source_x = 0, source_y = 0;
+  int source_kind = 1; // CU_MEMORYTYPE_HOST
+  const void *source_host = nullptr;
+  Address source = 0;
+  void *source_array = nullptr;
+  size_t source_pitch = 0;
+  size_t dest_x = 0, dest_y = 0;
+  int dest_kind = 2; // CU_MEMORYTYPE_DEVICE
+  void *dest_host = nullptr;
+  Address dest = 0;
+  void *dest_array = nullptr;
+  size_t dest_pitch = 0;
+  size_t width = 0, height = 0;
+};
+
+// Numbers of cuda.h, by their names there.
+constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+constexpr int kCapabilityMajor = 75;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kCapabilityMinor = 76;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+constexpr int kMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr unsigned kNonBlocking = 1;     // CU_STREAM_NON_BLOCKING
+constexpr unsigned kNoTiming = 2;        // CU_EVENT_DISABLE_TIMING
+constexpr int kCaptureThreadLocal = 1;   // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr Status kOutOfMemory = 2;       // CUDA_ERROR_OUT_OF_MEMORY
+constexpr Status kNoDevice = 100;        // CUDA_ERROR_NO_DEVICE
+constexpr Status kNoBinaryForGpu = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+
+struct Driver {
+#define K31_CUDA_FUNCTION(name, symbol, parameters) Status(*name) parameters;
+#include "runtime/cuda/functions.h"
+#undef K31_CUDA_FUNCTION
+};
+
+// The driver, opened and initialised once a process; or one line that says what is missing.
+Result<const Driver *> open_driver();
+
+// The one place where errors of CUDA become ours: "cannot load image 3: CUDA_ERROR_... (text)".
+tl::unexpected<Error> cuda_error(const Driver &driver, const std::string &what, Status status);
+
+} // namespace k31::cuda
+
+// Returns with the error of a driver call that failed; `what` is only made then.
+#define K31_CUDA(driver, call, what)                                                                                             \
+  do {                                                                                                                           \
+    if (const ::k31::cuda::Status k31_status = (driver).call; k31_status != 0)                                                   \
+      return ::k31::cuda::cuda_error(driver, what, k31_status);                                                                  \
+  } while (0)

@@ -1,0 +1,172 @@
+#include "runtime/cuda/program.h"
+#include "runtime/base/cat.h"
+#include "runtime/device.h"
+#include "runtime/plan/dtype.h"
+
+namespace k31::cuda {
+
+// Pointers of the largest argument block: 4096 bytes, what any driver passes to a kernel.
+static constexpr uint32_t kMaxArguments = 512;
+
+Program::Program(const Driver &driver, const plan::Plan &plan, const plan::Entry &entry, const Kernels &kernels,
+                 std::span<const Memory> arenas, std::span<const Stream> streams)
+    : driver(driver), plan(plan), entry(entry), kernels(kernels), arenas(arenas), streams(streams.first(entry.streams())) {
+  inputs = ports(*entry.inputs());
+  outputs = ports(*entry.outputs());
+}
+
+Program::~Program() {
+  if (graph)
+    driver.graph_exec_destroy(graph);
+  for (Event event : events)
+    driver.event_destroy(event);
+}
+
+std::vector<Port> Program::ports(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings) const {
+  std::vector<Port> list;
+  for (const plan::Binding *binding : bindings) {
+    list.push_back({binding->name()->string_view(),
+                    reinterpret_cast<std::byte *>(address(binding->arena(), binding->offset())), bytes_of(*binding)});
+  }
+  return list;
+}
+
+std::string Program::where(const flatbuffers::String *label) const {
+  return "entry " + quote(entry.name()->str()) + (label ? ", " + quote(label->str()) : std::string());
+}
+
+Result<void> Program::issue(const plan::Launch &launch, Stream stream) const {
+  if (launch.args()->size() > kMaxArguments)
+    return fail(Code::unsupported,
+                cat(where(launch.label()), ": ", launch.args()->size(), " arguments, a kernel takes ", kMaxArguments));
+  // The kernel's Args may end with room for more pointers than this launch has: the block is as large as any.
+  Address block[kMaxArguments] = {};
+  for (uint32_t i = 0; i < launch.args()->size(); ++i)
+    block[i] = address(*launch.args()->Get(i));
+  void *parameters[] = {block};
+  K31_CUDA(driver,
+           launch(kernels.function(launch.kernel()), launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(), 1, 1,
+                  launch.smem(), stream, parameters, nullptr),
+           cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " with grid [",
+               launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "], ", launch.block_x(), " threads and ",
+               launch.smem(), " bytes of shared memory cannot be launched"));
+  return {};
+}
+
+Result<void> Program::copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,
+                           Stream stream) const {
+  if (bytes > 0 && address(source) != address(dest))
+    K31_CUDA(driver, copy(address(dest), address(source), bytes, stream), where(label) + ": cannot copy");
+  return {};
+}
+
+Result<void> Program::fork() const {
+  const Event start = events[entry.events()];
+  K31_CUDA(driver, event_record(start, streams[0]), where(nullptr) + ": cannot fork its streams");
+  for (Stream stream : streams.subspan(1))
+    K31_CUDA(driver, stream_wait(stream, start, 0), where(nullptr) + ": cannot fork its streams");
+  return {};
+}
+
+Result<void> Program::join() const {
+  for (size_t i = 1; i < streams.size(); ++i) {
+    K31_CUDA(driver, event_record(events[entry.events() + i], streams[i]), where(nullptr) + ": cannot join its streams");
+    K31_CUDA(driver, stream_wait(streams[0], events[entry.events() + i], 0), where(nullptr) + ": cannot join its streams");
+  }
+  return {};
+}
+
+Result<void> Program::issue() const {
+  K31_TRY(fork());
+  for (uint32_t i = 0; i < entry.commands()->size(); ++i)
+    switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
+    case plan::Command::Launch: {
+      const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
+      K31_TRY(issue(launch, streams[launch.stream()]));
+      break;
+    }
+    case plan::Command::Copy: {
+      const plan::Copy &c = *entry.commands()->GetAs<plan::Copy>(i);
+      K31_TRY(copy(*c.source(), *c.dest(), c.source()->bytes(), c.label(), streams[c.stream()]));
+      break;
+    }
+    case plan::Command::Collective: {
+      const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
+      K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
+      K31_TRY(copy(*c.source(), *c.dest(), bytes, c.label(), streams[c.stream()]));
+      break;
+    }
+    case plan::Command::Record: {
+      const plan::Record &c = *entry.commands()->GetAs<plan::Record>(i);
+      K31_CUDA(driver, event_record(events[c.event()], streams[c.stream()]), where(nullptr) + ": cannot record an event");
+      break;
+    }
+    case plan::Command::Wait: {
+      const plan::Wait &c = *entry.commands()->GetAs<plan::Wait>(i);
+      K31_CUDA(driver, stream_wait(streams[c.stream()], events[c.event()], 0), where(nullptr) + ": cannot wait for an event");
+      break;
+    }
+    default:
+      break;
+    }
+  return join();
+}
+
+Result<void> Program::capture() {
+  while (events.size() < entry.events() + streams.size()) {
+    Event event = nullptr;
+    K31_CUDA(driver, event_create(&event, kNoTiming), where(nullptr) + ": cannot create an event");
+    events.push_back(event);
+  }
+  K31_CUDA(driver, capture_begin(streams[0], kCaptureThreadLocal), where(nullptr) + ": cannot start the capture of its graph");
+  auto issued = issue();
+  Graph captured = nullptr; // the capture ends also when a command failed; the first error counts
+  const Status ended = driver.capture_end(streams[0], &captured);
+  Status made = ended;
+  if (issued && ended == 0)
+    made = driver.graph_instantiate(&graph, captured, 0);
+  if (captured)
+    driver.graph_destroy(captured);
+  if (!issued)
+    return issued;
+  if (made != 0)
+    return cuda_error(driver, where(nullptr) + ": its commands make no CUDA graph", made);
+  K31_CUDA(driver, graph_upload(graph, streams[0]), where(nullptr) + ": cannot put its graph on the GPU");
+  return {};
+}
+
+Result<void> Program::replay() const {
+  K31_CUDA(driver, graph_launch(graph, streams[0]), where(nullptr) + " cannot start");
+  return {};
+}
+
+Result<void> Program::step(const std::function<Result<void>(const plan::Launch &)> &after) const {
+  const Stream stream = streams[0];
+  for (uint32_t i = 0; i < entry.commands()->size(); ++i)
+    switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
+    case plan::Command::Launch: {
+      const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
+      K31_TRY(issue(launch, stream));
+      K31_CUDA(driver, stream_synchronize(stream),
+               cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " failed"));
+      K31_TRY(after(launch));
+      break;
+    }
+    case plan::Command::Copy: {
+      const plan::Copy &c = *entry.commands()->GetAs<plan::Copy>(i);
+      K31_TRY(copy(*c.source(), *c.dest(), c.source()->bytes(), c.label(), stream));
+      break;
+    }
+    case plan::Command::Collective: {
+      const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
+      K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
+      K31_TRY(copy(*c.source(), *c.dest(), bytes, c.label(), stream));
+      break;
+    }
+    default:
+      break; // one stream: order is given
+    }
+  return {};
+}
+
+} // namespace k31::cuda

@@ -1,0 +1,52 @@
+// One entry on the GPU: its commands as a CUDA graph, captured once and replayed by every run.
+#pragma once
+#include "runtime/cuda/kernels.h"
+#include "runtime/cuda/memory.h"
+#include "runtime/plan/port.h"
+#include <functional>
+#include <span>
+
+namespace k31::cuda {
+
+class Program {
+public:
+  // `streams` are shared by all entries; the first one is the stream of the runs.
+  Program(const Driver &driver, const plan::Plan &plan, const plan::Entry &entry, const Kernels &kernels,
+          std::span<const Memory> arenas, std::span<const Stream> streams);
+  Program(const Program &) = delete;
+  ~Program();
+
+  Result<void> capture();
+
+  // Starts the graph on the first stream.
+  Result<void> replay() const;
+  // Issues the commands one by one on the first stream and waits after each launch, so that a fault has a name.
+  Result<void> step(const std::function<Result<void>(const plan::Launch &)> &after) const;
+
+  std::vector<Port> inputs, outputs;
+
+private:
+  Address address(uint32_t arena, uint64_t offset) const { return arenas[arena].address() + offset; }
+  Address address(const plan::Slice &slice) const { return address(slice.arena(), slice.offset()); }
+  std::string where(const flatbuffers::String *label) const;
+  std::vector<Port> ports(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings) const;
+
+  // Makes every other stream start after the first one, or the first one end after all others.
+  Result<void> fork() const;
+  Result<void> join() const;
+  Result<void> issue() const;
+  Result<void> issue(const plan::Launch &launch, Stream stream) const;
+  Result<void> copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,
+                    Stream stream) const;
+
+  const Driver &driver;
+  const plan::Plan &plan;
+  const plan::Entry &entry;
+  const Kernels &kernels;
+  std::span<const Memory> arenas;
+  std::span<const Stream> streams; // as many as the entry has, at least
+  std::vector<Event> events;       // the plan's; then one to fork, and one a stream to join
+  GraphExec graph = nullptr;
+};
+
+} // namespace k31::cuda

@@ -1,0 +1,29 @@
+#include "runtime/device.h"
+#include "runtime/base/cat.h"
+#include "runtime/cuda/device.h"
+#include "runtime/host/device.h"
+#include "runtime/plan/dtype.h"
+
+namespace k31 {
+
+Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads) {
+  const std::string_view target = plan.key()->target()->string_view();
+  if (target != "cpu" && target != "sm_90a")
+    return fail(Code::unsupported, "the plan is for target " + quote(target) +
+                                       ", this runtime runs targets 'cpu' and 'sm_90a'; compile the plan for one of them");
+  const plan::Mesh &mesh = *plan.mesh();
+  if (const uint64_t world = uint64_t(mesh.tp()) * mesh.dp() * mesh.pp(); world > 1)
+    return fail(Code::unsupported, cat("the plan is for ", world, " ranks (tp=", mesh.tp(), ",dp=", mesh.dp(), ",pp=", mesh.pp(),
+                                       "), this runtime runs one; compile the plan for a mesh of one"));
+  return target == "cpu" ? host::open_device(threads) : cuda::open_device();
+}
+
+Result<uint64_t> lone_collective(const plan::Entry &entry, const plan::Collective &c) {
+  if (c.op() == plan::CollectiveOp::send || c.op() == plan::CollectiveOp::recv)
+    return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()),
+                                         " to rank ", c.peer(), " of axis ", plan::EnumNameMeshAxis(c.axis()),
+                                         ", but the mesh has one rank; the plan is wrong, compile it again"));
+  return c.count() * bytes_of(c.dtype()); // Load has checked that source and destination hold them
+}
+
+} // namespace k31

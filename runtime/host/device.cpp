@@ -1,0 +1,124 @@
+#include "runtime/host/device.h"
+#include "runtime/plan/binding.h"
+#include "runtime/weights/loader.h"
+#include "runtime/weights/synthetic.h"
+#include <cstring>
+
+namespace k31::host {
+namespace {
+
+// Weights are read straight into place where rows stay together.
+class HostSink : public weights::Sink {
+public:
+  explicit HostSink(const std::vector<Memory> &arenas) : arenas(arenas) {}
+
+  std::byte *direct(uint32_t arena, uint64_t offset) override { return arenas[arena].bytes().data() + offset; }
+  Result<std::span<std::byte>> buffer() override {
+    memory.resize(weights::kBuffer);
+    return std::span(memory);
+  }
+  Result<void> place(const plan::Layout &layout, uint64_t row, uint64_t count, uint32_t arena, uint64_t member) override {
+    weights::place_rows(layout, row, count, memory.data(), direct(arena, member));
+    return {};
+  }
+  Result<void> put(uint64_t bytes, uint32_t arena, uint64_t offset) override {
+    memcpy(direct(arena, offset), memory.data(), bytes);
+    return {};
+  }
+  Result<void> finish() override { return {}; }
+
+private:
+  const std::vector<Memory> &arenas;
+  std::vector<std::byte> memory;
+};
+
+class HostDevice : public Device {
+public:
+  explicit HostDevice(int threads) : threads(threads) {}
+
+  Result<void> allocate(const plan::Plan &plan, bool poison) override {
+    K31_ASSIGN(arenas, allocate_arenas(plan));
+    if (poison)
+      poison_arenas(plan, arenas);
+    return {};
+  }
+  Result<void> load_code(const plan::Plan &plan) override {
+    K31_ASSIGN(code, k31::load_code(plan));
+    return {};
+  }
+  Result<void> prepare(const plan::Plan &plan) override {
+    K31_ASSIGN(programs, k31::prepare(plan, code, arenas));
+    return {};
+  }
+  Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
+    const auto make = [this]() -> Result<std::unique_ptr<weights::Sink>> { return std::make_unique<HostSink>(arenas); };
+    if (options.synthetic)
+      weights::fill_synthetic(
+          plan,
+          [this](uint32_t arena, uint64_t offset, std::span<const std::byte> bytes) {
+            memcpy(arenas[arena].bytes().data() + offset, bytes.data(), bytes.size());
+          },
+          threads, *options.synthetic);
+    else
+      K31_TRY(weights::load(plan, options.weights, make, threads, options.progress));
+    K31_ASSIGN(pool, ThreadPool::start(threads));
+    return {};
+  }
+
+  size_t entries() const override { return programs.size(); }
+  const std::vector<Port> &inputs(uint32_t entry) const override { return programs[entry].inputs; }
+  const std::vector<Port> &outputs(uint32_t entry) const override { return programs[entry].outputs; }
+
+  Result<void> run(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs) override {
+    copy_in(inputs);
+    execute(programs[entry], *pool);
+    copy_out(outputs);
+    return {};
+  }
+
+  Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
+                            const Observers &observers) override {
+    copy_in(inputs);
+    std::vector<std::span<const std::byte>> args;
+    for (const Step &step : programs[entry].steps) {
+      args.clear();
+      const auto *pointers = static_cast<const std::byte *const *>(step.args);
+      if (step.launch)
+        for (const plan::Slice *slice : *step.launch->args())
+          args.emplace_back(pointers[args.size()], slice->bytes());
+      if (step.launch && observers.before)
+        observers.before(*step.launch, args);
+      execute(step, *pool);
+      if (step.launch && observers.after)
+        observers.after(*step.launch, args);
+    }
+    copy_out(outputs);
+    return {};
+  }
+
+  std::span<std::byte> arena(uint32_t index) override {
+    return index < arenas.size() ? arenas[index].bytes() : std::span<std::byte>();
+  }
+
+private:
+  static void copy_in(std::span<const Upload> inputs) {
+    for (const auto &[port, bytes] : inputs)
+      memcpy(port->data, bytes.data(), bytes.size());
+  }
+  static void copy_out(std::span<const Download> outputs) {
+    for (const auto &[port, bytes] : outputs)
+      memcpy(bytes.data(), port->data, bytes.size());
+  }
+
+  int threads;
+  std::vector<Memory> arenas;
+  HostCode code;
+  std::vector<Program> programs;
+  std::unique_ptr<ThreadPool> pool;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Device>> open_device(int threads) { return std::make_unique<HostDevice>(threads); }
+
+} // namespace k31::host
