@@ -23,12 +23,13 @@ int64_t blocksOf(Value batch) { return cast<attn::BatchType>(batch.getType()).ge
 int64_t segmentsOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getSegments(); }
 
 struct AppendModel : KernelOp::ExternalModel<AppendModel, attn::AppendOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<attn::AppendOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::append::Config c;
     attn::CacheType cache = cacheOf(op.getCache());
     int64_t rows = dim(op.getX(), 0);
+    c.rows = read.rows(rows);
     c.cols = read.number(dim(op.getX(), 1), "columns");
     c.begin = read.number(op.getBegin(), "the first column"), c.width = read.number(cache.getShape().back(), "a cache row");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"), c.blocks = read.number(blocksOf(op.getBatch()), "blocks");
@@ -38,11 +39,12 @@ struct AppendModel : KernelOp::ExternalModel<AppendModel, attn::AppendOp> {
 };
 
 struct ShortConvModel : KernelOp::ExternalModel<ShortConvModel, attn::ShortConvOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<attn::ShortConvOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::short_conv::Config c;
     int64_t rows = dim(op.getX(), 0);
+    c.rows = read.rows(rows);
     c.channels = read.number(dim(op.getX(), 1), "channels");
     c.taps = read.number(dim(op.getW(), 1), "taps");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),
@@ -62,11 +64,12 @@ struct ShortConvModel : KernelOp::ExternalModel<ShortConvModel, attn::ShortConvO
 };
 
 struct KDAModel : KernelOp::ExternalModel<KDAModel, attn::KDAOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<attn::KDAOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::kda::Config c;
     int64_t rows = dim(op.getQ(), 0);
+    c.rows = read.rows(rows);
     c.heads = read.number(op.getHeads(), "heads");
     c.head_dim = read.number(dim(op.getQ(), 1) / op.getHeads(), "a head");
     c.ld_qkv = read.number(leadingDim(op.getQ()), "a row of q"),
@@ -89,12 +92,13 @@ struct KDAModel : KernelOp::ExternalModel<KDAModel, attn::KDAOp> {
 };
 
 struct IndexSelectModel : KernelOp::ExternalModel<IndexSelectModel, attn::IndexSelectOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<attn::IndexSelectOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::index_select::Config c;
     int64_t blocks = blocksOf(op.getBatch()), context = blocks * kBlockTokens;
     int64_t rows = dim(op.getQ(), 0);
+    c.rows = read.rows(rows);
     c.heads = read.number(op.getHeads(), "heads");
     c.head_dim = read.number(dim(op.getQ(), 1) / op.getHeads(), "a head"), c.top_k = read.number(op.getTopK(), "top_k");
     c.max_context = read.number(context, "the context");
@@ -117,13 +121,14 @@ struct IndexSelectModel : KernelOp::ExternalModel<IndexSelectModel, attn::IndexS
 };
 
 struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<attn::AttendOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::attend::Config c;
     attn::CacheType cache = cacheOf(op.getCache());
     int64_t heads = op.getHeads(), width = cache.getShape().back(), blocks = blocksOf(op.getBatch());
     int64_t rows = dim(op.getQLatent(), 0);
+    c.rows = read.rows(rows);
     c.heads = read.number(heads, "heads");
     c.latent = read.number(dim(op.getQLatent(), 1) / heads, "the latent part");
     c.shared = read.number(width - c.latent, "the shared part");

@@ -15,12 +15,13 @@ namespace k31 {
 namespace {
 
 struct RouteModel : KernelOp::ExternalModel<RouteModel, moe::RouteOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<moe::RouteOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::route::Config c;
     read.requireF32(op.getLogits(), "the logits");
     int64_t rows = dim(op.getLogits(), 0);
+    c.rows = read.rows(rows);
     c.experts = read.number(dim(op.getLogits(), 1), "experts");
     c.top_k = read.number(op.getTopK(), "top_k");
     c.renormalize = op.getRenormalize();
@@ -33,11 +34,11 @@ struct RouteModel : KernelOp::ExternalModel<RouteModel, moe::RouteOp> {
 };
 
 struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<moe::PermuteOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::permute::Config c;
-    c.cols = read.number(dim(op.getX(), 1), "columns");
+    c.rows = read.rows(dim(op.getX(), 0)), c.cols = read.number(dim(op.getX(), 1), "columns");
     c.top_k = read.number(dim(op.getIds(), 1), "top_k");
     c.first = read.number(op.getFirst(), "the first expert"), c.experts = read.number(op.getExperts(), "experts");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
@@ -47,12 +48,12 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
 };
 
 struct GroupedLinearModel : KernelOp::ExternalModel<GroupedLinearModel, moe::GroupedLinearOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<moe::GroupedLinearOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::grouped_linear::Config c;
     int64_t rows = dim(op.getX(), 0), k = dim(op.getX(), 1), experts = dim(op.getW(), 0), n = dim(op.getW(), 1);
-    c.rows = tileRows(rows), c.experts = read.number(experts, "experts");
+    c.rows = read.tileRows(rows), c.experts = read.number(experts, "experts");
     c.n = read.number(n, "rows of an expert"), c.k = read.number(k, "a row");
     c.mxfp4 = isa<Float4E2M1FNType>(tensorOf(op.getW()).getElementType());
     c.pair = op.getPair();
@@ -78,12 +79,13 @@ struct GroupedLinearModel : KernelOp::ExternalModel<GroupedLinearModel, moe::Gro
 };
 
 struct CombineModel : KernelOp::ExternalModel<CombineModel, moe::CombineOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<moe::CombineOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::combine::Config c;
     read.requireF32(op.getWeights(), "the weights");
     int64_t rows = dim(op.getWeights(), 0);
+    c.rows = read.rows(rows);
     c.cols = read.number(dim(op.getX(), 1), "columns");
     c.top_k = read.number(dim(op.getWeights(), 1), "top_k");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),

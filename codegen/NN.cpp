@@ -58,11 +58,12 @@ bool tooMany(OpReader &read, ValueRange operands) {
 }
 
 struct EmbedModel : KernelOp::ExternalModel<EmbedModel, nn::EmbedOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<nn::EmbedOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::embed::Config c;
     int64_t rows = dim(op.getTokens(), 0);
+    c.rows = read.rows(rows);
     c.vocab = read.number(dim(op.getTable(), 0), "the vocabulary");
     c.hidden = read.number(dim(op.getTable(), 1), "a row");
     c.table_type = read.floatType(op.getTable(), "the table");
@@ -72,11 +73,12 @@ struct EmbedModel : KernelOp::ExternalModel<EmbedModel, nn::EmbedOp> {
 };
 
 struct GatherModel : KernelOp::ExternalModel<GatherModel, nn::GatherOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<nn::GatherOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::gather::Config c;
     int64_t rows = dim(op.getIndex(), 0);
+    c.rows = read.rows(rows);
     c.cols = read.number(dim(op.getSource(), 1), "a row");
     c.ld_x = read.number(leadingDim(op.getSource()), "a row");
     c.ld_out = c.cols;
@@ -88,13 +90,13 @@ struct GatherModel : KernelOp::ExternalModel<GatherModel, nn::GatherOp> {
 };
 
 struct LinearModel : KernelOp::ExternalModel<LinearModel, nn::LinearOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<nn::LinearOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::linear::Config c;
     int64_t rows = dim(op.getX(), 0), n = dim(op.getW(), 0), k = dim(op.getX(), 1);
     int64_t cols = op.getPair() ? n / 2 : n;
-    c.rows = tileRows(rows), c.n = read.number(n, "rows of the weight"), c.k = read.number(k, "a row");
+    c.rows = read.tileRows(rows), c.n = read.number(n, "rows of the weight"), c.k = read.number(k, "a row");
     c.pair = op.getPair();
     c.epilogue = !op.getEpilogue().empty();
     c.x_type = read.floatType(op.getX(), "x"), c.w_type = read.floatType(op.getW(), "the weight");
@@ -115,13 +117,13 @@ struct LinearModel : KernelOp::ExternalModel<LinearModel, nn::LinearOp> {
 };
 
 struct HeadLinearModel : KernelOp::ExternalModel<HeadLinearModel, nn::HeadLinearOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<nn::HeadLinearOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::head_linear::Config c;
     int64_t heads = op.getHeads(), cols = dim(op.getW(), 1);
     int64_t rows = dim(op.getX(), 0);
-    c.rows = tileRows(rows);
+    c.rows = read.tileRows(rows);
     c.heads = read.number(heads, "heads");
     c.transposed = op.getTransposed();
     c.in = read.number(c.transposed ? op.getRowCount() : cols, "values of a head");
@@ -142,13 +144,14 @@ struct HeadLinearModel : KernelOp::ExternalModel<HeadLinearModel, nn::HeadLinear
 
 // nn.map and nn.row share a kernel; a map has no phases.
 template <class Op> struct RowModel : KernelOp::ExternalModel<RowModel<Op>, Op> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<Op>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::row::Config c;
     if (op.getResults().empty())
       return read.refuse() << "has no result";
     int64_t rows = dim(op.getResults()[0], 0), cols = dim(op.getResults()[0], 1);
+    c.rows = read.rows(rows);
     c.cols = read.number(cols, "columns");
     if constexpr (std::is_same_v<Op, nn::RowOp>)
       c.groups = read.number(op.getGroups(), "groups");
@@ -173,12 +176,13 @@ template <class Op> struct RowModel : KernelOp::ExternalModel<RowModel<Op>, Op> 
 };
 
 struct SampleModel : KernelOp::ExternalModel<SampleModel, nn::SampleOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &) const {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<nn::SampleOp>(o);
-    OpReader read(o);
+    OpReader read(o, target);
     kernels::sample::Config c;
     read.requireF32(op.getLogits(), "the logits");
     int64_t rows = dim(op.getLogits(), 0);
+    c.rows = read.rows(rows);
     c.vocab = read.number(dim(op.getLogits(), 1), "the vocabulary");
     c.masked = op.getMask() != nullptr;
     c.ld_logits = read.number(leadingDim(op.getLogits()), "a row of logits");

@@ -1,7 +1,9 @@
 #include "codegen/Operands.h"
+#include "codegen/CudaKernels.h"
 #include "dialects/NN/NN.h"
 #include "dialects/Support/Verify.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -75,6 +77,18 @@ int32_t OpReader::number(int64_t value, StringRef what) {
   if (!bad && (value < INT32_MIN || value > INT32_MAX))
     refuse() << what << " is " << value << "; a kernel's Config holds 32 bits";
   return static_cast<int32_t>(value);
+}
+
+FailureOr<KernelSpec> OpReader::cudaSpec(StringRef name, DictionaryAttr config) {
+  FailureOr<CudaLaunch> launch = cudaLaunch(name, config, [&] { return op->emitOpError(); });
+  if (mlir::failed(launch))
+    return failure();
+  KernelSpec spec{name.str(), config};
+  spec.workspace = launch->workspace;
+  spec.tile = launch->tile, spec.grid = launch->grid, spec.block = launch->block, spec.smem = launch->smem;
+  uint64_t blocks = uint64_t(spec.grid[0]) * spec.grid[1] * spec.grid[2];
+  spec.reason = formatv("{0} blocks of {1} threads with {2} bytes of shared memory", blocks, spec.block, spec.smem);
+  return spec;
 }
 
 } // namespace k31

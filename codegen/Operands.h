@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/ConfigFields.h"
 #include "codegen/Cost.h"
+#include "codegen/Target.h"
 #include "codegen/kernels/common/row_operand.h"
 #include "codegen/kernels/common/types.h"
 #include "dialects/Interfaces/KernelOp.h"
@@ -20,46 +21,54 @@ int64_t leadingDim(mlir::Value value);
 inline mlir::RankedTensorType tensorOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
 inline int64_t dim(mlir::Value value, int i) { return tensorOf(value).getDimSize(i); }
 
-// The capacity of a bucket as kernels see it. Live rows are data; the capacity only drops register tiles that are taller (six
-// rows at most). One row has a kernel of its own, all other buckets share one. A kernel without such tiles gets no capacity at
-// all.
-inline int32_t tileRows(int64_t rows) { return rows == 1 ? 1 : 8; }
-
 uint64_t bytesOf(mlir::Value value); // packed types rounded up
 uint64_t bytesOf(mlir::ValueRange values);
 
 // Collects the first thing about an op that no kernel can do.
 class OpReader {
 public:
-  explicit OpReader(mlir::Operation *op) : op(op) {}
+  OpReader(mlir::Operation *op, const Target &target) : op(op), target(target) {}
+
+  // The capacity of a bucket as kernels see it. The grid of a CUDA kernel follows from it. On the host live rows are data: one
+  // kernel serves all buckets.
+  int32_t rows(int64_t capacity) { return target.isCuda() ? number(capacity, "rows") : 0; }
+  // The same for host kernels with tiles of several rows: the capacity only drops those that are taller (six rows at most). One
+  // row has a kernel of its own, all other buckets share one.
+  int32_t tileRows(int64_t capacity) { return target.isCuda() ? number(capacity, "rows") : capacity == 1 ? 1 : 8; }
 
   // The element type, which must be f32 or bf16.
   kernels::DType floatType(mlir::Type type, llvm::StringRef what);
   kernels::DType floatType(mlir::Value value, llvm::StringRef what) { return floatType(tensorOf(value).getElementType(), what); }
   void requireF32(mlir::Value value, llvm::StringRef what);
-  int32_t number(int64_t value, llvm::StringRef what); // fits 32 bits
+  int32_t number(int64_t value, llvm::StringRef what);        // fits 32 bits
   mlir::InFlightDiagnostic refuse() {
     bad = true;
     return op->emitOpError();
   }
 
-  // The spec, or failure when something was refused, by a limit that the kernel's Config states too.
+  // The spec, or failure when something was refused, by a limit that the kernel's Config states too. `split` and `workspace` are the host's; a CUDA kernel brings its own.
   template <class Config>
   llvm::FailureOr<KernelSpec> spec(llvm::StringRef name, const Config &config, const Split &split, uint64_t workspace = 0) {
     if constexpr (requires { config.host_limits([](const char *, int64_t, int64_t, int64_t) {}); })
-      config.host_limits([&](const char *field, int64_t found, int64_t most, int64_t multiple) {
-        requireLimit(name, field, found, most, multiple);
-      });
+      if (!target.isCuda())
+        config.host_limits([&](const char *field, int64_t found, int64_t most, int64_t multiple) {
+          requireLimit(name, field, found, most, multiple);
+        });
     if (bad)
       return llvm::failure();
-    return KernelSpec{name.str(), configToDictionary(op->getContext(), config), split.tasks, workspace, split.reason};
+    mlir::DictionaryAttr fields = configToDictionary(op->getContext(), config);
+    if (target.isCuda())
+      return cudaSpec(name, fields);
+    return KernelSpec{name.str(), fields, split.tasks, workspace, split.reason};
   }
   bool failed() const { return bad; }
 
 private:
   void requireLimit(llvm::StringRef kernel, llvm::StringRef field, int64_t found, int64_t most, int64_t multiple);
+  llvm::FailureOr<KernelSpec> cudaSpec(llvm::StringRef name, mlir::DictionaryAttr config);
 
   mlir::Operation *op;
+  const Target &target;
   bool bad = false;
 };
 

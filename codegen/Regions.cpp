@@ -74,6 +74,22 @@ FailureOr<RegionPhases> analyzeRegion(Region &region) {
   return phases;
 }
 
+SmallVector<RegionFunction> splitRegion(Region &region, const RegionPhases &phases) {
+  Block &block = region.front();
+  SmallVector<RegionFunction> functions;
+  SmallVector<Value> inputs(block.getArguments().begin(), block.getArguments().end());
+  for (const auto &sums : phases.sums) {
+    RegionFunction &function = functions.emplace_back();
+    function.inputs = inputs;
+    for (Operation *sum : sums) {
+      function.outputs.push_back(sum->getOperand(0));
+      inputs.push_back(sum->getResult(0));
+    }
+  }
+  functions.push_back({inputs, SmallVector<Value>(block.back().getOperands())});
+  return functions;
+}
+
 namespace {
 
 // Writes one function of the region: values become vectors of 16.
@@ -153,20 +169,14 @@ private:
 } // namespace
 
 static FailureOr<OwningOpRef<ModuleOp>> buildFunctions(Region &region, const RegionPhases &phases) {
-  Block &block = region.front();
   OwningOpRef<ModuleOp> module(ModuleOp::create(region.getLoc()));
   OpBuilder b(module->getBodyRegion());
-  for (int p = 0; p <= phases.count(); ++p) {
+  for (auto [p, function] : llvm::enumerate(splitRegion(region, phases))) {
     FunctionWriter writer(b, region.getLoc(), "k31_region_" + std::to_string(p));
-    int index = 0;
-    for (Value argument : block.getArguments())
-      writer.bindInput(argument, index++);
-    for (int earlier = 0; earlier < p; ++earlier)
-      for (Operation *sum : phases.sums[earlier])
-        writer.bindInput(sum->getResult(0), index++);
-    bool last = p == phases.count();
-    for (int i = 0, n = last ? block.back().getNumOperands() : phases.sums[p].size(); i < n; ++i)
-      if (failed(writer.store(last ? block.back().getOperand(i) : phases.sums[p][i]->getOperand(0), i)))
+    for (auto [i, value] : llvm::enumerate(function.inputs))
+      writer.bindInput(value, static_cast<int>(i));
+    for (auto [i, value] : llvm::enumerate(function.outputs))
+      if (failed(writer.store(value, static_cast<int>(i))))
         return failure();
     writer.finish();
   }

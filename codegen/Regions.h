@@ -29,6 +29,14 @@ RegionPhases findPhases(mlir::Region &region);
 // Refuses what no kernel can hold, with the numbers compared: arguments, results, phases, sums.
 llvm::FailureOr<RegionPhases> analyzeRegion(mlir::Region &region);
 
+// One function of a region: what stands in its input, in order, and what it computes.
+struct RegionFunction {
+  llvm::SmallVector<mlir::Value> inputs, outputs;
+};
+
+// The functions in order, `phases.count()` + 1 of them.
+llvm::SmallVector<RegionFunction> splitRegion(mlir::Region &region, const RegionPhases &phases);
+
 // The functions k31_region_<p> of the region. Thread-safe as long as the context allows threads.
 std::unique_ptr<llvm::Module> lowerRegion(mlir::Region &region, llvm::LLVMContext &context);
 

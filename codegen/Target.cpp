@@ -18,10 +18,10 @@ static Error refuse(const std::string &message) { return createStringError(incon
 
 Expected<const Target *> Target::find(StringRef name) {
   static const Target cpu("cpu", kHostLevels);
-  if (name == "cpu")
-    return &cpu;
-  if (name == "sm_90a")
-    return refuse("target sm_90a: no CUDA kernels in this build yet; use --target cpu");
+  static const Target hopper("sm_90a", {}); // H100, H200
+  for (const Target *target : {&cpu, &hopper})
+    if (target->name() == name)
+      return target;
   return refuse("target '" + name.str() + "' is unknown; targets are cpu and sm_90a");
 }
 

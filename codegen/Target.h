@@ -20,7 +20,9 @@ public:
   static llvm::Expected<const Target *> find(llvm::StringRef name);
 
   llvm::StringRef name() const { return targetName; }
-  // Variants of the host image, best first.
+  // CUDA kernels; host kernels otherwise.
+  bool isCuda() const { return levels.empty(); }
+  // Variants of the host image, best first; none on a GPU.
   llvm::ArrayRef<HostLevel> hostLevels() const { return levels; }
 
 private:

@@ -1,4 +1,5 @@
-// compile-kernels: machine code for every plan.kernel, one image a processor level.
+// compile-kernels: machine code for every plan.kernel: one image a processor level, or one a CUDA kernel.
+#include "codegen/CudaBackend.h"
 #include "codegen/HostBackend.h"
 #include "codegen/KernelTable.h"
 #include "codegen/Regions.h"
@@ -48,52 +49,88 @@ struct CompileKernels : impl::CompileKernelsBase<CompileKernels> {
     for (auto op : getOperation().getOps<planir::KernelOp>())
       if (op.getSpec()) // one that has its code already is left alone
         ops.push_back(op);
-    std::vector<HostKernel> kernels;
-    SmallVector<std::string> only(levels.begin(), levels.end());
-    for (planir::KernelOp op : ops) {
-      FailureOr<HostKernel> kernel = read(op);
-      if (failed(kernel))
-        return signalPassFailure();
-      kernels.push_back(std::move(*kernel));
-    }
-    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, **known, cache, nullptr, only);
-    if (failed(images))
+    if (!ops.empty() && failed((*known)->isCuda() ? compileCuda(ops, **known) : compileHost(ops, **known)))
       return signalPassFailure();
-    ArrayAttr references = declare(*images, ops);
-    for (auto [op, kernel] : llvm::zip(ops, kernels)) {
-      op.setConfig(textOf(op.getSpecAttr().getAs<DictionaryAttr>("config")));
-      op.setSymbol(kernel.symbol);
-      op.setImagesAttr(references);
-      op.removeSpecAttr();
-      op.getBody().getBlocks().clear();
-    }
   }
 
 private:
-  FailureOr<HostKernel> read(planir::KernelOp op) {
-    auto name = op.getSpecAttr().getAs<StringAttr>("name");
-    auto config = op.getSpecAttr().getAs<DictionaryAttr>("config");
-    if (!name || !config)
-      return op.emitOpError("needs a spec with a name and a config; found ") << op.getSpecAttr();
-    FailureOr<SmallVector<int32_t>> words = kernelConfigWords(name, config, [&] { return op.emitOpError(); });
-    if (failed(words))
-      return failure();
-    return HostKernel{op.getLoc(), name.getValue(), std::move(*words), op.getBody().empty() ? nullptr : &op.getBody(), {}};
+  struct Spec {
+    StringAttr name;
+    DictionaryAttr config, tile;
+    Region *region;
+  };
+
+  FailureOr<Spec> read(planir::KernelOp op, bool cuda) {
+    DictionaryAttr spec = op.getSpecAttr();
+    Spec read{spec.getAs<StringAttr>("name"), spec.getAs<DictionaryAttr>("config"), spec.getAs<DictionaryAttr>("tile"),
+              op.getBody().empty() ? nullptr : &op.getBody()};
+    if (!read.name || !read.config || (cuda && !read.tile))
+      return op.emitOpError("needs a spec with a name") << (cuda ? ", a config and a tile; found " : " and a config; found ") << spec;
+    return read;
   }
 
-  // One plan.image a level in front of the kernels; returns their names, best first.
-  ArrayAttr declare(ArrayRef<HostImage> images, MutableArrayRef<planir::KernelOp> ops) {
-    SmallVector<Attribute> references;
-    if (images.empty())
-      return ArrayAttr::get(&getContext(), references);
-    OpBuilder b(ops.front());
-    for (const HostImage &image : images) {
-      SmallVector<StringRef> features(image.level->required.begin(), image.level->required.end());
-      auto op = planir::ImageOp::create(b, ops.front().getLoc(), image.level->name, image.level->name,
-                                        b.getStrArrayAttr(features), image.code);
-      references.push_back(FlatSymbolRefAttr::get(op));
+  // The code replaces the spec and the region.
+  void finish(planir::KernelOp op, StringRef symbol, ArrayAttr images) {
+    std::string text = textOf(op.getSpecAttr().getAs<DictionaryAttr>("config"));
+    if (auto tile = op.getSpecAttr().getAs<DictionaryAttr>("tile"); tile && !tile.empty())
+      text += "; " + textOf(tile);
+    op.setConfig(text);
+    op.setSymbol(symbol);
+    op.setImagesAttr(images);
+    op.removeSpecAttr();
+    op.getBody().getBlocks().clear();
+  }
+
+  Attribute declare(OpBuilder &b, Location loc, StringRef symbol, StringRef target, ArrayRef<StringRef> features, StringRef code) {
+    return FlatSymbolRefAttr::get(planir::ImageOp::create(b, loc, symbol, target, b.getStrArrayAttr(features), code));
+  }
+
+  // One plan.image a level in front of the kernels, best first.
+  LogicalResult compileHost(MutableArrayRef<planir::KernelOp> ops, const Target &target) {
+    std::vector<HostKernel> kernels;
+    SmallVector<std::string> only(levels.begin(), levels.end());
+    for (planir::KernelOp op : ops) {
+      FailureOr<Spec> spec = read(op, /*cuda=*/false);
+      if (failed(spec))
+        return failure();
+      FailureOr<SmallVector<int32_t>> words = kernelConfigWords(spec->name, spec->config, [&] { return op.emitOpError(); });
+      if (failed(words))
+        return failure();
+      kernels.push_back({op.getLoc(), spec->name.getValue(), std::move(*words), spec->region, {}});
     }
-    return ArrayAttr::get(&getContext(), references);
+    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, target, cache, nullptr, only);
+    if (failed(images))
+      return failure();
+    OpBuilder b(ops.front());
+    SmallVector<Attribute> references;
+    for (const HostImage &image : *images) {
+      SmallVector<StringRef> features(image.level->required.begin(), image.level->required.end());
+      references.push_back(declare(b, ops.front().getLoc(), image.level->name, image.level->name, features, image.code));
+    }
+    for (auto [op, kernel] : llvm::zip(ops, kernels))
+      finish(op, kernel.symbol, b.getArrayAttr(references));
+    return success();
+  }
+
+  // One plan.image a kernel, named as its symbol.
+  LogicalResult compileCuda(MutableArrayRef<planir::KernelOp> ops, const Target &target) {
+    std::vector<CudaKernel> kernels;
+    for (planir::KernelOp op : ops) {
+      FailureOr<Spec> spec = read(op, /*cuda=*/true);
+      if (failed(spec))
+        return failure();
+      kernels.push_back({op.getLoc(), spec->name.getValue(), spec->config, spec->tile, spec->region, {}});
+    }
+    FailureOr<std::vector<CudaImage>> images = compileCudaKernels(kernels, target, cache);
+    if (failed(images))
+      return failure();
+    OpBuilder b(ops.front());
+    llvm::StringMap<Attribute> references;
+    for (const CudaImage &image : *images)
+      references[image.symbol] = declare(b, ops.front().getLoc(), image.symbol, target.name(), {}, image.code);
+    for (auto [op, kernel] : llvm::zip(ops, kernels))
+      finish(op, kernel.symbol, b.getArrayAttr({references[kernel.symbol]}));
+    return success();
   }
 };
 

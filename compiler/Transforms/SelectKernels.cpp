@@ -33,7 +33,14 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
       NamedAttrList fields;
       fields.set("name", b.getStringAttr(spec->name));
       fields.set("config", spec->config);
-      fields.set("tasks", b.getI64IntegerAttr(spec->tasks));
+      if ((*known)->isCuda()) {
+        fields.set("tile", spec->tile);
+        fields.set("grid", b.getDenseI32ArrayAttr(spec->grid));
+        fields.set("block", b.getI64IntegerAttr(spec->block));
+        fields.set("smem", b.getI64IntegerAttr(spec->smem));
+      } else {
+        fields.set("tasks", b.getI64IntegerAttr(spec->tasks));
+      }
       fields.set("workspace", b.getI64IntegerAttr(static_cast<int64_t>(spec->workspace)));
       fields.set("reason", b.getStringAttr(spec->reason));
       op->setAttr("k31.kernel", fields.getDictionary(&getContext()));

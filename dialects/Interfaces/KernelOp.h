@@ -2,6 +2,7 @@
 #pragma once
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpDefinition.h"
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -15,6 +16,12 @@ struct KernelSpec {
   uint32_t tasks = 1;          // host: independent parts of the launch
   uint64_t workspace = 0;      // bytes of scratch, the last argument; 0: none
   std::string reason;          // why this kernel and this split, for `k31c explain`
+
+  // CUDA: the kernel's Tile by name and the launch that follows from Config and Tile.
+  mlir::DictionaryAttr tile;
+  std::array<int32_t, 3> grid = {1, 1, 1};
+  int32_t block = 1; // threads
+  int32_t smem = 0;  // bytes of dynamic shared memory
 };
 } // namespace k31
 

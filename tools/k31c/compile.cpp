@@ -1,4 +1,5 @@
 // k31c compile: a checkpoint to a plan file, with its memory table.
+#include "codegen/Nvrtc.h"
 #include "codegen/Target.h"
 #include "compiler/Export/PlanFile.h"
 #include "compiler/Import/ImportModel.h"
@@ -75,18 +76,25 @@ void setOptions(mlir::ModuleOp module, const Options &options) {
 
 int usage(const Options &o) {
   if (o.target.empty())
-    return fail(2, "--target is missing: no target is ever guessed; give --target cpu");
-  if (o.target == "sm_90a")
-    return fail(1, "--target sm_90a: this build makes no CUDA kernels yet; give --target cpu");
-  if (o.target != "cpu")
-    return fail(2, "--target " + o.target + ": unknown; give --target cpu");
-  const Target &target = *llvm::cantFail(Target::find(o.target));
-  std::string known;
+    return fail(2, "--target is missing: no target is ever guessed; give --target cpu or --target sm_90a");
+  llvm::Expected<const Target *> known = Target::find(o.target);
+  if (!known) {
+    llvm::consumeError(known.takeError());
+    return fail(2, "--target " + o.target + ": unknown; give --target cpu or --target sm_90a");
+  }
+  const Target &target = **known;
+  if (target.isCuda()) {
+    if (!o.cpuLevels.empty())
+      return fail(2, "--cpu-level " + llvm::join(o.cpuLevels, ",") + ": --target sm_90a has no processor levels");
+    if (llvm::Error error = Nvrtc::open().takeError())
+      return fail(1, llvm::toString(std::move(error)));
+  }
+  std::string levels;
   for (const HostLevel &level : target.hostLevels())
-    known += (known.empty() ? "" : ", ") + level.name.str();
+    levels += (levels.empty() ? "" : ", ") + level.name.str();
   for (const std::string &level : o.cpuLevels)
     if (llvm::none_of(target.hostLevels(), [&](const HostLevel &other) { return other.name == level; }))
-      return fail(2, "--cpu-level " + level + ": unknown; the levels are " + known);
+      return fail(2, "--cpu-level " + level + ": unknown; the levels are " + levels);
   // The plan counts blocks in 32 bits.
   const int64_t tokens = o.cacheTokens ? o.cacheTokens : cacheTokensOf(o.maxContext, o.maxBatch);
   if (tokens > INT32_MAX * kBlockTokens)
@@ -161,7 +169,7 @@ Command addCompile(CLI::App &app) {
   command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");
   const CLI::Range positive(int64_t(1), int64_t(1) << 30);
   command->add_option("model", o.model, "Folder with config.json and the safetensors files")->required()->type_name("MODEL_DIR");
-  command->add_option("--target", o.target, "What the plan runs on: cpu. Never guessed")->type_name("cpu|sm_90a");
+  command->add_option("--target", o.target, "What the plan runs on: cpu, or sm_90a for H100 and H200. Never guessed")->type_name("cpu|sm_90a");
   command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
       ->type_name("AXES");
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();

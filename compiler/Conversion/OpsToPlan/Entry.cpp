@@ -287,8 +287,15 @@ private:
                        std::optional<int64_t> layer) {
     auto name = kernel.getAs<StringAttr>("name");
     auto tasks = kernel.getAs<IntegerAttr>("tasks"), workspace = kernel.getAs<IntegerAttr>("workspace");
-    if (!name || !tasks || !workspace)
-      return op.emitOpError("has k31.kernel without name, tasks or workspace");
+    auto grid = kernel.getAs<DenseI32ArrayAttr>("grid");
+    if (!name || (!tasks && !grid) || !workspace)
+      return op.emitOpError("has k31.kernel without name, workspace, or one of tasks and grid");
+    auto number = [&](StringRef field, int64_t otherwise) {
+      auto value = kernel.getAs<IntegerAttr>(field);
+      return builder.getI32IntegerAttr(static_cast<int32_t>(value ? value.getInt() : otherwise));
+    };
+    if (!grid) // the host counts tasks
+      grid = builder.getDenseI32ArrayAttr({static_cast<int32_t>(tasks.getInt()), 1, 1});
     SmallVector<Value> args;
     SmallVector<int32_t> access;
     auto add = [&](Value buffer, planir::Access how) {
@@ -318,8 +325,7 @@ private:
       place = name.getValue();
     std::string label = layer ? ("layers." + Twine(*layer) + "." + place).str() : place.str();
     planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel), builder.getI32IntegerAttr(0),
-                             builder.getDenseI32ArrayAttr({static_cast<int32_t>(tasks.getInt()), 1, 1}),
-                             builder.getI32IntegerAttr(1), builder.getI32IntegerAttr(0), args,
+                             grid, number("block", 1), number("smem", 0), args,
                              builder.getDenseI32ArrayAttr(access), builder.getStringAttr(label));
     return success();
   }

@@ -65,8 +65,9 @@ LogicalResult buildFiles(ModuleOp module, OpBuilder &builder, DictionaryAttr che
 LogicalResult buildModel(ModuleOp module, OpBuilder &builder) {
   FailureOr<DictionaryAttr> model = dictionaryOf(module, "k31.model"), options = dictionaryOf(module, "k31.options");
   FailureOr<std::string> family = stringOf(module, "k31.model", "family"),
-                         activations = stringOf(module, "k31.options", "activations");
-  if (failed(model) || failed(options) || failed(family) || failed(activations))
+                         activations = stringOf(module, "k31.options", "activations"),
+                         target = stringOf(module, "k31.options", "target");
+  if (failed(model) || failed(options) || failed(family) || failed(activations) || failed(target))
     return failure();
   SmallVector<int64_t, 5> numbers;
   for (auto [dictionary, name] :
@@ -86,8 +87,9 @@ LogicalResult buildModel(ModuleOp module, OpBuilder &builder) {
     eos.assign(ids.asArrayRef().begin(), ids.asArrayRef().end());
   else
     return module.emitError("attribute k31.model lacks 'eos', expected array<i64: ...>");
-  // Nothing is kept aside on the host: code and contexts live in ordinary process memory.
-  int64_t reserve = 0;
+  // Nothing is kept aside on the host: code and contexts live in ordinary process memory. On a GPU the driver's context, the
+  // modules and the graphs take device memory.
+  int64_t reserve = *target == "cpu" ? 0 : int64_t(1) << 30;
   planir::ModelOp::create(builder, module.getLoc(), *family, numbers[0], optional("layer_begin", 0),
                           optional("layer_end", numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], eos,
                           *activations == "fp32" ? "f32" : *activations, reserve);

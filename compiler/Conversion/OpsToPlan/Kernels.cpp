@@ -1,4 +1,4 @@
-// One plan.kernel for all launches with the same name, Config and region.
+// One plan.kernel for all launches with the same name, Config, Tile and region.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 
 using namespace mlir;
@@ -21,7 +21,12 @@ FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel) {
   auto config = kernel.getAs<DictionaryAttr>("config");
   if (!config)
     config = DictionaryAttr::get(context);
-  auto spec = DictionaryAttr::get(context, {NamedAttribute("name", name), NamedAttribute("config", config)});
+  NamedAttrList fields;
+  fields.set("name", name);
+  fields.set("config", config);
+  if (auto tile = kernel.getAs<DictionaryAttr>("tile"))
+    fields.set("tile", tile);
+  DictionaryAttr spec = fields.getDictionary(context);
   Region *region = op->getNumRegions() ? &op->getRegion(0) : nullptr;
 
   for (planir::KernelOp candidate : candidates[spec]) {

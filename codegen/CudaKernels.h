@@ -1,0 +1,31 @@
+// The CUDA kernels that exist: codegen/kernels/<dialect>/<kernel>.{tile.h,cuh} and everything they include, inside this binary.
+#pragma once
+#include "codegen/ConfigFields.h"
+#include "codegen/Nvrtc.h"
+#include <array>
+
+namespace k31 {
+
+// How a kernel with a given Config is launched; static, since an entry is one CUDA graph.
+struct CudaLaunch {
+  mlir::DictionaryAttr tile; // its Tile, field by field
+  std::array<int32_t, 3> grid = {1, 1, 1};
+  int32_t block = 1;      // threads
+  int32_t smem = 0;       // bytes of dynamic shared memory
+  uint64_t workspace = 0; // bytes of scratch, the last argument
+};
+
+// The kernel's own choice of a Tile for this Config, and what follows from it.
+llvm::FailureOr<CudaLaunch> cudaLaunch(llvm::StringRef kernel, mlir::DictionaryAttr config, EmitError emitError);
+
+// The source of one specialised kernel; `region` is the text of `struct Region`, or empty.
+llvm::FailureOr<std::string> cudaSource(llvm::StringRef kernel, mlir::DictionaryAttr config, mlir::DictionaryAttr tile,
+                                        llvm::StringRef region, llvm::StringRef symbol, EmitError emitError);
+
+// The embedded headers that the kernel includes, directly or not, in order of name.
+std::vector<NvrtcHeader> cudaHeaders(llvm::StringRef kernel);
+
+// An fp32 number as an exact C++ literal.
+std::string cudaLiteral(float value);
+
+} // namespace k31
