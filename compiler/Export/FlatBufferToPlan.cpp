@@ -130,6 +130,24 @@ private:
     return success();
   }
 
+  // Null for plans before 1.1, which do not say.
+  FailureOr<ArrayAttr> argTypes(const plan::Kernel &kernel) {
+    if (!kernel.operands())
+      return ArrayAttr();
+    SmallVector<Type> types;
+    for (const plan::Operand *operand : *kernel.operands()) {
+      if (failed(inRange(operand->dtype(), plan::DType::MAX, "the type of an argument")))
+        return failure();
+      if (operand->columns() > uint64_t(INT64_MAX))
+        return refuse("an argument has rows of " + Twine(operand->columns()) + " elements");
+      SmallVector<int64_t> shape{ShapedType::kDynamic};
+      if (operand->columns() != 1)
+        shape.push_back(static_cast<int64_t>(operand->columns()));
+      types.push_back(RankedTensorType::get(shape, typeOf(operand->dtype())));
+    }
+    return builder.getTypeArrayAttr(types);
+  }
+
   LogicalResult code() {
     for (const plan::Image *image : *source.images()) {
       SmallVector<StringRef> features;
@@ -152,8 +170,11 @@ private:
       std::string symbol = ("kernel." + Twine(kernelSymbols.size())).str();
       if (failed(newSymbol(symbol)))
         return failure();
+      FailureOr<ArrayAttr> types = argTypes(*kernel);
+      if (failed(types))
+        return failure();
       auto op = ir::KernelOp::create(builder, loc, symbol, text(kernel->name()), text(kernel->symbol()),
-                                     builder.getArrayAttr(images), text(kernel->config()), DictionaryAttr());
+                                     builder.getArrayAttr(images), text(kernel->config()), DictionaryAttr(), *types);
       kernelSymbols.push_back(FlatSymbolRefAttr::get(op));
     }
     return success();

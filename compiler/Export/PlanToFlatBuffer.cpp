@@ -215,7 +215,19 @@ private:
     if (op.getSpec() || op.getSymbol().empty())
       return op.emitOpError("is not compiled; run compile-kernels");
     auto name = string(op.getName()), symbol = string(op.getSymbol()), config = string(op.getConfig());
-    kernels.push_back(plan::CreateKernel(builder, name, symbol, builder.CreateVector(variants), config));
+    fb::Offset<fb::Vector<fb::Offset<plan::Operand>>> operands;
+    if (std::optional<ArrayAttr> types = op.getArgTypes()) {
+      std::vector<fb::Offset<plan::Operand>> list;
+      for (Type type : types->getAsValueRange<TypeAttr>()) {
+        auto rows = dyn_cast<RankedTensorType>(type);
+        std::optional<plan::DType> dtype = rows ? dtypeOf(rows.getElementType()) : std::nullopt;
+        if (!dtype || rows.getRank() < 1 || rows.getRank() > 2)
+          return op.emitOpError("has an argument of ") << type << ", expected tensor<? x columns x f32, bf16, ui8 or i32>";
+        list.push_back(plan::CreateOperand(builder, *dtype, rows.getRank() == 2 ? rows.getDimSize(1) : 1));
+      }
+      operands = builder.CreateVector(list);
+    }
+    kernels.push_back(plan::CreateKernel(builder, name, symbol, builder.CreateVector(variants), config, operands));
     return success();
   }
 

@@ -13,6 +13,11 @@ Result<void> code(const plan::Plan &plan) {
       return refuse(name + " has no symbol");
     if (kernel->images()->size() == 0)
       return refuse(name + " has no image");
+    if (kernel->operands())
+      for (const plan::Operand *operand : *kernel->operands())
+        if (!in_range(operand->dtype(), plan::DType::MAX) || operand->columns() == 0)
+          return refuse(cat(name, " has an operand of type ", int(operand->dtype()), " with ", operand->columns(),
+                            " columns, the last type is ", int(plan::DType::MAX), " and rows are not empty"));
     for (uint32_t image : *kernel->images())
       if (image >= plan.images()->size())
         return refuse(cat(name, " is in image ", image, " of ", plan.images()->size()));
@@ -59,6 +64,10 @@ struct Checker {
     take_label(launch.label());
     if (launch.kernel() >= plan.kernels()->size())
       return refuse(cat(where(), ": kernel ", launch.kernel(), " of ", plan.kernels()->size()));
+    const plan::Kernel &kernel = *plan.kernels()->Get(launch.kernel());
+    if (kernel.operands() && kernel.operands()->size() != launch.args()->size())
+      return refuse(cat(where(), ": ", launch.args()->size(), " arguments for kernel ", quote(kernel.name()->str()),
+                        ", which has ", kernel.operands()->size(), " operands"));
     K31_TRY(stream(launch.stream()));
     if (launch.grid_x() == 0 || launch.grid_y() == 0 || launch.grid_z() == 0 || launch.block_x() == 0)
       return refuse(cat(where(), ": grid [", launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "] block ",

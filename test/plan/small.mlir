@@ -23,7 +23,7 @@
 // CHECK: plan.state_member latent layer 0 in @cache at 0 unit 512 units 2
 // CHECK: plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 // CHECK: plan.image @image.0 "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
-// CHECK: plan.kernel @kernel.0 "nn.row add" symbol "k31_k0" images [@image.0] config "rows = 2"
+// CHECK: plan.kernel @kernel.0 "nn.row add" symbol "k31_k0" images [@image.0] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
 // CHECK: plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2
 // CHECK: plan.input "counts" %{{.*}} : tensor<4xi32>
 // CHECK: plan.output "logits" %{{.*}} : tensor<2x16xf32>
@@ -33,7 +33,7 @@
 // CHECK: plan.collective all_reduce over tp via library "bf16" count 32 %{{.*}} to %{{.*}} on 1 "layers.0.sum"
 // CHECK: plan.copy
 
-// TEXT: plan version 1.0 by k31c test, key d0
+// TEXT: plan version 1.1 by k31c test, key d0
 // TEXT: target cpu, mesh tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)
 // TEXT: entry decode_b2 decode, 2 rows, 2 segments, 2 logit rows, 6 commands
 // TEXT: cache: latent 1024 {{.*}} 2 bytes a token, 1 layer, 512 tokens
@@ -70,7 +70,7 @@ plan.state block_tokens 256 blocks 2 slots 3
 plan.state_member latent layer 0 in @cache at 0 unit 512 units 2
 plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 plan.image @code "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
-plan.kernel @add "nn.row add" symbol "k31_k0" images [@code] config "rows = 2"
+plan.kernel @add "nn.row add" symbol "k31_k0" images [@code] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
 plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 {
   %tokens = plan.slice @io at 0 : tensor<2xi32>
   plan.input "tokens" %tokens : tensor<2xi32>

@@ -87,6 +87,18 @@ TEST(PlanCheck, Code) {
       {"kernel 'test_add' has no symbol", [](PlanT &p) { p.kernels[1]->symbol.clear(); }},
       {"has no image", [](PlanT &p) { p.kernels[1]->images.clear(); }},
       {"is in image 1 of 1", [](PlanT &p) { p.kernels[1]->images = {0, 1}; }},
+      {"kernel 'test_add' has an operand of type 9 with 1 columns",
+       [](PlanT &p) {
+         p.kernels[1]->operands.push_back(std::make_unique<plan::OperandT>());
+         p.kernels[1]->operands[0]->dtype = plan::DType(9);
+       }},
+      {"has an operand of type 0 with 0 columns",
+       [](PlanT &p) {
+         p.kernels[1]->operands.push_back(std::make_unique<plan::OperandT>());
+         p.kernels[1]->operands[0]->columns = 0;
+       }},
+      {"'launch of kernel 1': 2 arguments for kernel 'test_add', which has 1 operands",
+       [](PlanT &p) { p.kernels[1]->operands.push_back(std::make_unique<plan::OperandT>()); }},
   });
 }
 

@@ -38,17 +38,12 @@ public:
     SmallVector<Known> arguments;
     if (failed(buildInputs(arguments)))
       return failure();
-    SmallVector<Value> outputs;
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      if (!function.getResultAttrOfType<StringAttr>(i, "k31.output"))
-        return function.emitOpError("result ") << i << " has no k31.output, the name of an output of the entry contract";
-      outputs.push_back(alloc(function.getLoc(), "io", function.getResultTypes()[i]));
-    }
-    if (failed(walk(function, arguments, outputs, std::nullopt)))
+    SmallVector<Value> destinations;
+    llvm::MapVector<StringAttr, Value> outputs;
+    if (failed(buildOutputs(destinations, outputs)) || failed(walk(function, arguments, destinations, std::nullopt)))
       return failure();
-    for (auto [i, output] : llvm::enumerate(outputs))
-      planir::OutputOp::create(builder, function.getLoc(), function.getResultAttrOfType<StringAttr>(i, "k31.output").getValue(),
-                               output);
+    for (auto [name, output] : outputs)
+      planir::OutputOp::create(builder, function.getLoc(), name.getValue(), output);
     return success();
   }
 
@@ -94,10 +89,43 @@ private:
     return known;
   }
 
+  // The bank of residual blocks is [K, T, H]: as many parts as arguments or results have its name.
+  static RankedTensorType bankOf(RankedTensorType part, int64_t parts) {
+    SmallVector<int64_t> shape{parts};
+    llvm::append_range(shape, part.getShape());
+    return part.clone(shape);
+  }
+
+  // One buffer an output; results with k31.offset are parts of it.
+  LogicalResult buildOutputs(SmallVectorImpl<Value> &destinations, llvm::MapVector<StringAttr, Value> &outputs) {
+    auto nameOf = [&](unsigned i) { return function.getResultAttrOfType<StringAttr>(i, "k31.output"); };
+    int64_t parts = 0;
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (!nameOf(i))
+        return function.emitOpError("result ") << i << " has no k31.output, the name of an output of the entry contract";
+      parts += nameOf(i) == "bank";
+    }
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      Type type = function.getResultTypes()[i];
+      if (nameOf(i) == "bank")
+        type = bankOf(cast<RankedTensorType>(type), parts);
+      Value &buffer = outputs[nameOf(i)];
+      if (!buffer)
+        buffer = alloc(function.getLoc(), "io", type);
+      auto offset = function.getResultAttrOfType<IntegerAttr>(i, "k31.offset");
+      destinations.push_back(offset ? view(function.getLoc(), buffer, offset.getInt(), byteSize(function.getResultTypes()[i]))
+                                    : buffer);
+    }
+    return success();
+  }
+
   // Arguments of the function by k31.input: one buffer an input, parts of it for arguments with k31.offset.
   LogicalResult buildInputs(SmallVectorImpl<Known> &arguments) {
     llvm::StringMap<RankedTensorType> types;
     Type i32 = builder.getI32Type();
+    int64_t bankParts = 0;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      bankParts += function.getArgAttrOfType<StringAttr>(i, "k31.input") == "bank";
     auto declare = [&](StringRef name, RankedTensorType type) -> LogicalResult {
       auto [at, isNew] = types.try_emplace(name, type);
       if (!isNew && at->second != type)
@@ -118,6 +146,8 @@ private:
                     succeeded(declare("block_table", RankedTensorType::get({batch.getSegments(), batch.getBlocks()}, i32))));
       else if (name == "counts")
         declared = declare("counts", RankedTensorType::get({kCounts}, i32));
+      else if (name == "bank" && isa<RankedTensorType>(type))
+        declared = declare("bank", bankOf(cast<RankedTensorType>(type), bankParts));
       else if (llvm::is_contained(kInputs, name.getValue()) && isa<RankedTensorType>(type))
         declared = declare(name, cast<RankedTensorType>(type));
       else
@@ -298,35 +328,39 @@ private:
       grid = builder.getDenseI32ArrayAttr({static_cast<int32_t>(tasks.getInt()), 1, 1});
     SmallVector<Value> args;
     SmallVector<int32_t> access;
-    auto add = [&](Value buffer, planir::Access how) {
+    SmallVector<Type> types; // of the tensors: views are bytes
+    auto add = [&](Value buffer, planir::Access how, Type type) {
       args.push_back(buffer);
       access.push_back(static_cast<int32_t>(how));
+      types.push_back(type);
     };
     for (OpOperand &operand : op.getOpOperands()) {
       const Known source = known[operand.get()];
       if (source.buffers.empty())
         return op.emitOpError("operand ") << operand.getOperandNumber() << " has no buffer";
       for (Value buffer : source.buffers)
-        add(buffer, accessOf(op, operand));
+        add(buffer, accessOf(op, operand),
+            isa<RankedTensorType>(operand.get().getType()) ? operand.get().getType() : buffer.getType());
     }
     for (Value result : op.getResults()) {
       Value buffer = wanted.lookup(result);
       if (!buffer)
         buffer = alloc(op.getLoc(), "activations", result.getType());
       known[result] = buffer;
-      add(buffer, planir::Access::write);
+      add(buffer, planir::Access::write, result.getType());
     }
-    if (int64_t bytes = workspace.getInt())
-      add(alloc(op.getLoc(), "workspace", RankedTensorType::get({bytes}, builder.getIntegerType(8, false))),
-          planir::Access::write);
+    if (int64_t bytes = workspace.getInt()) {
+      auto type = RankedTensorType::get({bytes}, builder.getIntegerType(8, false));
+      add(alloc(op.getLoc(), "workspace", type), planir::Access::write, type);
+    }
 
     StringRef place = nameOf(op.getLoc());
     if (place.empty())
       place = name.getValue();
     std::string label = layer ? ("layers." + Twine(*layer) + "." + place).str() : place.str();
-    planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel), builder.getI32IntegerAttr(0),
-                             grid, number("block", 1), number("smem", 0), args,
-                             builder.getDenseI32ArrayAttr(access), builder.getStringAttr(label));
+    planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel, types), builder.getI32IntegerAttr(0), grid,
+                             number("block", 1), number("smem", 0), args, builder.getDenseI32ArrayAttr(access),
+                             builder.getStringAttr(label));
     return success();
   }
 };

@@ -1,5 +1,6 @@
-// One plan.kernel for all launches with the same name, Config, Tile and region.
+// One plan.kernel for all launches with the same name, Config, Tile, argument types and region.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
+#include "compiler/Plan/Buffers.h"
 
 using namespace mlir;
 using namespace k31;
@@ -13,7 +14,22 @@ static std::string nameForPeople(Operation *op, StringRef kernel) {
   return name;
 }
 
-FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel) {
+// tensor<? x columns x element>, in elements that are stored. Rows are the bucket's, and buckets share kernels.
+static Type rowsOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  Type element = tensor.getElementType();
+  SmallVector<int64_t> shape{ShapedType::kDynamic};
+  int64_t columns = tensor.getRank() > 1 ? llvm::product_of(tensor.getShape().drop_front()) : 1;
+  if (!element.isF32() && !element.isBF16() && !element.isInteger(32)) {
+    columns = std::max<int64_t>(columns * elementBits(element) / 8, 1);
+    element = IntegerType::get(type.getContext(), 8, IntegerType::Unsigned);
+  }
+  if (columns != 1)
+    shape.push_back(columns);
+  return RankedTensorType::get(shape, element);
+}
+
+FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel, ArrayRef<Type> args) {
   if (FlatSymbolRefAttr symbol = known.lookup(op))
     return symbol;
   MLIRContext *context = op->getContext();
@@ -27,9 +43,11 @@ FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel) {
   if (auto tile = kernel.getAs<DictionaryAttr>("tile"))
     fields.set("tile", tile);
   DictionaryAttr spec = fields.getDictionary(context);
+  ArrayAttr types = Builder(context).getTypeArrayAttr(llvm::map_to_vector(args, rowsOf));
+  auto key = ArrayAttr::get(context, {spec, types});
   Region *region = op->getNumRegions() ? &op->getRegion(0) : nullptr;
 
-  for (planir::KernelOp candidate : candidates[spec]) {
+  for (planir::KernelOp candidate : candidates[key]) {
     bool same =
         region ? OperationEquivalence::isRegionEquivalentTo(region, &candidate.getBody(), OperationEquivalence::IgnoreLocations)
                : candidate.getBody().empty();
@@ -41,12 +59,12 @@ FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel) {
   builder.setInsertionPointAfter(last);
   std::string symbol = (name.getValue() + "." + Twine(count[name.getValue()]++)).str();
   auto created = planir::KernelOp::create(builder, op->getLoc(), symbol, nameForPeople(op, name.getValue()), "",
-                                          builder.getArrayAttr({}), "", spec);
+                                          builder.getArrayAttr({}), "", spec, types);
   if (region) {
     IRMapping mapping;
     region->cloneInto(&created.getBody(), mapping); // bodies are shared by layers, so the region is copied
   }
   last = created;
-  candidates[spec].push_back(created);
+  candidates[key].push_back(created);
   return known[op] = FlatSymbolRefAttr::get(created);
 }

@@ -41,17 +41,17 @@ mlir::LogicalResult buildFacts(mlir::ModuleOp module, mlir::OpBuilder &builder);
 // An integer of one of the module's dictionaries; a diagnostic when it is missing.
 mlir::FailureOr<int64_t> integerOf(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef name);
 
-// Kernels by name, config and region: launches that agree in all three share one.
+// Kernels by name, config, region and the types of their arguments: launches that agree in all four share one.
 class Kernels {
 public:
   explicit Kernels(mlir::Operation *after) : last(after) {}
-  // The symbol of the kernel of an op with attribute k31.kernel.
-  mlir::FlatSymbolRefAttr of(mlir::Operation *op, mlir::DictionaryAttr kernel);
+  // The symbol of the kernel of an op with attribute k31.kernel, whose launches have arguments of these types.
+  mlir::FlatSymbolRefAttr of(mlir::Operation *op, mlir::DictionaryAttr kernel, llvm::ArrayRef<mlir::Type> args);
 
 private:
   mlir::Operation *last; // the next plan.kernel goes after it
   llvm::DenseMap<mlir::Operation *, mlir::FlatSymbolRefAttr> known;
-  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<planir::KernelOp>> candidates; // by {name, config}
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<planir::KernelOp>> candidates; // by {name, config, types}
   llvm::StringMap<int> count;                                                      // kernels of a name
 };
 

@@ -21,9 +21,10 @@
 // CHECK: plan.state_member latent layer 2 in @cache at 16384 unit 4096 units 4
 // CHECK: plan.state_member conv layer 2 in @state at 0 unit 48 units 2
 
-// CHECK: plan.kernel @nn.embed.0 "nn.embed" {{.*}} spec {config = {}, name = "nn.embed"}
+// CHECK: plan.kernel @nn.embed.0 "nn.embed" {{.*}} spec {config = {}, name = "nn.embed"} args [tensor<?xi32>, tensor<?x16xbf16>, tensor<?xi32>, tensor<?x16xbf16>]
 // CHECK: plan.kernel @nn.linear.0 "nn.linear" {{.*}} spec {config = {n = 24 : i64, rows = 2 : i64}
-// CHECK: plan.kernel @attn.append.0
+// A view has the type of its columns, a pool rows of one block, a batch four arguments of i32.
+// CHECK: plan.kernel @attn.append.0 {{.*}} args [tensor<?x8xbf16>, tensor<?x2048xbf16>, tensor<?xi32>, tensor<?x6xi32>, tensor<?xi32>, tensor<?x2xi32>]
 // CHECK: plan.kernel @nn.row.0 "nn.row add" {{.*}} {
 // CHECK: arith.addf
 // CHECK-NOT: plan.kernel
