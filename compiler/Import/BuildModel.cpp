@@ -19,8 +19,8 @@ static Type elementType(Builder &b, const MatchedTensor &tensor) {
   }
 }
 
-ModelBuilder::ModelBuilder(ModuleOp module, const ModelConfig &config, const Match &match, Type activation)
-    : config(config), module(module), match(match), b(module.getBodyRegion()),
+ModelBuilder::ModelBuilder(ModuleOp module, const ModelConfig &config, const Match &match, Type activation, LayerRange range)
+    : config(config), range(range), module(module), match(match), b(module.getBodyRegion()),
       rows(RankedTensorType::get({ShapedType::kDynamic, config.hidden}, activation)) {
   b.setInsertionPointToEnd(module.getBody());
   for (const MatchedTensor &t : match.tensors) {
@@ -183,20 +183,35 @@ Value ModelBuilder::call(func::FuncOp body, int64_t layer, ValueRange sources, V
   return func::CallOp::create(b, loc, body, operands).getResult(0);
 }
 
-void ModelBuilder::text(llvm::function_ref<Value(Value)> fill) {
+void ModelBuilder::text(size_t bank, llvm::function_ref<void(Stream &)> fill, llvm::function_ref<Value(const Stream &)> finish) {
   auto ids = RankedTensorType::get({ShapedType::kDynamic}, b.getI32Type());
   auto logits = RankedTensorType::get({ShapedType::kDynamic, config.vocab}, b.getF32Type());
+  const bool first = range.begin == 0, last = range.end == config.layers;
+  SmallVector<Type> inputs(first ? 1 : 1 + bank, first ? ids : rows);
+  if (last)
+    inputs.push_back(ids);
   b.setInsertionPointToEnd(module.getBody());
-  auto f = func::FuncOp::create(b, at("text"), "text", b.getFunctionType({ids, ids}, {logits}));
+  auto f = func::FuncOp::create(b, at("text"), "text", b.getFunctionType(inputs, {}));
   b.setInsertionPointToStart(f.addEntryBlock());
-  Value x = EmbedOp::create(b, at("embed_tokens"), rows, f.getArgument(0), weights({{"embed_tokens", "model.embed_tokens"}}));
-  x = rmsNorm(fill(x), Value(), "model.norm");
-  Value out = HeadOp::create(b, at("lm_head"), logits, x, f.getArgument(1), weights({{"lm_head", "lm_head"}}));
-  func::ReturnOp::create(b, f.getLoc(), out);
+  Stream stream{f.getArgument(0), {}};
+  if (first)
+    stream.prefix =
+        EmbedOp::create(b, at("embed_tokens"), rows, f.getArgument(0), weights({{"embed_tokens", "model.embed_tokens"}}));
+  else
+    stream.bank.assign(f.getArguments().begin() + 1, f.getArguments().begin() + 1 + bank);
+  fill(stream);
+  SmallVector<Value> results{stream.prefix};
+  if (last)
+    results[0] = HeadOp::create(b, at("lm_head"), logits, rmsNorm(finish(stream), Value(), "model.norm"), f.getArguments().back(),
+                                weights({{"lm_head", "lm_head"}}));
+  else
+    results.append(stream.bank);
+  func::ReturnOp::create(b, f.getLoc(), results);
+  f.setFunctionType(b.getFunctionType(inputs, ValueRange(results).getTypes()));
 }
 
-void buildModel(ModuleOp module, const ModelConfig &config, const Match &match, Type activation) {
-  ModelBuilder builder(module, config, match, activation);
+void buildModel(ModuleOp module, const ModelConfig &config, const Match &match, Type activation, LayerRange range) {
+  ModelBuilder builder(module, config, match, activation, range);
   if (config.family == Family::kimi_linear)
     buildKimiLinear(builder);
   else

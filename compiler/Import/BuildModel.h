@@ -1,6 +1,7 @@
 // Level-1 IR of a model: nn.tensor declarations, one function for each distinct layer body, and @text that calls them.
 // What all families share is here; how residuals run through the layers is one file a family.
 #pragma once
+#include "compiler/Import/ImportModel.h"
 #include "compiler/Import/MatchTensors.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -10,11 +11,11 @@
 
 namespace k31::importer {
 
-void buildModel(mlir::ModuleOp module, const ModelConfig &config, const Match &match, mlir::Type activation);
+void buildModel(mlir::ModuleOp module, const ModelConfig &config, const Match &match, mlir::Type activation, LayerRange range);
 
 class ModelBuilder {
 public:
-  ModelBuilder(mlir::ModuleOp module, const ModelConfig &config, const Match &match, mlir::Type activation);
+  ModelBuilder(mlir::ModuleOp module, const ModelConfig &config, const Match &match, mlir::Type activation, LayerRange range);
 
   // Weights under their names in an op: {q_proj = @self_attn.q_proj}.
   using Weights = llvm::ArrayRef<std::pair<llvm::StringRef, std::string>>;
@@ -36,10 +37,17 @@ public:
   // A call of a body with the layer's number.
   mlir::Value call(mlir::func::FuncOp body, int64_t layer, mlir::ValueRange sources, mlir::Value prefix);
 
-  // @text: embed, the layers by `fill`, which returns the hidden state in front of the last norm, then the head.
-  void text(llvm::function_ref<mlir::Value(mlir::Value embedded)> fill);
+  // The residual stream between two layers: the running sum and, in families that have it, the bank of finished blocks.
+  struct Stream {
+    mlir::Value prefix;
+    llvm::SmallVector<mlir::Value> bank;
+  };
+  // @text: embed, the layers of the range by `fill`, which works on the stream in place, `finish` and the last norm, the head. A
+  // range that starts later takes the stream as arguments (`bank` blocks of it), one that ends earlier returns it.
+  void text(size_t bank, llvm::function_ref<void(Stream &)> fill, llvm::function_ref<mlir::Value(const Stream &)> finish);
 
   const ModelConfig &config;
+  const LayerRange range;
 
 private:
   mlir::Value kda(mlir::Value x, mlir::Value index);

@@ -50,12 +50,20 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(MLIRContext &context, const ImportO
   if (!reporter.finish("checkpoint") || failed(match))
     return failure();
 
+  const LayerRange range = options.layers.value_or(LayerRange{0, config->layers});
+  if (range.end > config->layers) {
+    reporter.error("layers", "--layers " + Twine(range.begin) + ":" + Twine(range.end) + ": the model has " +
+                                 Twine(config->layers) + " layers, so the range ends at " + Twine(config->layers) + " at most");
+    return failure();
+  }
+  keepLayers(*match, range.begin, range.end, config->layers, reporter);
+
   OwningOpRef<ModuleOp> module = ModuleOp::create(NameLoc::get(StringAttr::get(&context, familyName(config->family))));
   Builder b(&context);
   (*module)->setAttr("k31.model", modelFacts(b, *config, *match));
   (*module)->setAttr("k31.checkpoint", checkpointFacts(b, *checkpoint));
   Type activation = options.activations == "bf16" ? Type(b.getBF16Type()) : Type(b.getF32Type());
-  buildModel(*module, *config, *match, activation);
+  buildModel(*module, *config, *match, activation, range);
   if (failed(verify(*module)))
     return failure();
   return module;

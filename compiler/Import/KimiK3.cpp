@@ -24,18 +24,23 @@ static func::FuncOp layerBody(ModelBuilder &m, int64_t layer, size_t sources, bo
 }
 
 void buildKimiK3(ModelBuilder &m) {
-  m.text([&](Value prefix) {
-    SmallVector<Value> blocks; // sums of finished blocks; the first is the embedding
-    for (int64_t layer = 0; layer < m.config.layers; ++layer) {
-      bool start = layer % m.config.residualBlock == 0;
-      Value next = m.call(layerBody(m, layer, blocks.size(), start), layer, blocks, prefix);
-      if (start)
-        blocks.push_back(prefix);
-      prefix = next;
-    }
-    blocks.push_back(prefix);
-    return m.attnRes(blocks, Value(), "model.output_attn_res");
-  });
+  // The bank holds the sums of finished blocks; the first is the embedding. Each block that starts adds one.
+  const int64_t block = m.config.residualBlock;
+  m.text((m.range.begin + block - 1) / block,
+         [&](ModelBuilder::Stream &stream) {
+           for (int64_t layer = m.range.begin; layer < m.range.end; ++layer) {
+             bool start = layer % block == 0;
+             Value next = m.call(layerBody(m, layer, stream.bank.size(), start), layer, stream.bank, stream.prefix);
+             if (start)
+               stream.bank.push_back(stream.prefix);
+             stream.prefix = next;
+           }
+         },
+         [&](const ModelBuilder::Stream &stream) {
+           SmallVector<Value> sources(stream.bank);
+           sources.push_back(stream.prefix);
+           return m.attnRes(sources, Value(), "model.output_attn_res");
+         });
 }
 
 } // namespace k31::importer

@@ -23,4 +23,8 @@ struct Match {
 // Faults are one line a tensor.
 llvm::FailureOr<Match> matchTensors(const ModelConfig &config, const Checkpoint &checkpoint, Reporter &reporter);
 
+// Keeps what layers [begin, end) of `layers` use, and says on one line what else the checkpoint has. The embedding belongs to the
+// first layer; the last norm, the last mix and the head belong to the last one.
+void keepLayers(Match &match, int64_t begin, int64_t end, int64_t layers, Reporter &reporter);
+
 } // namespace k31::importer

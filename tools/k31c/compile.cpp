@@ -25,6 +25,8 @@ struct Options {
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
   std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;
+  std::string layers;              // as given
+  std::optional<LayerRange> range; // the same, read
 };
 
 // Errors of the compiler as one line: "self_attn.q_proj: what is wrong". The rest of the diagnostics are for people who debug it.
@@ -34,6 +36,9 @@ public:
       : handler(&context, [this](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
             message = where(diagnostic.getLocation()) + diagnostic.str();
+          // What a slice leaves out is asked for by name; other notes are for people who debug the compiler.
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && where(diagnostic.getLocation()) == "layers: ")
+            std::printf("note: %s\n", diagnostic.str().c_str());
           return mlir::success();
         }) {}
 
@@ -69,6 +74,8 @@ void setOptions(mlir::ModuleOp module, const Options &options) {
   text("activations", options.activations), text("target", options.target);
   if (options.mlaNormEps)
     text("mla_norm_eps", cat(*options.mlaNormEps));
+  if (options.range)
+    number("layer_begin", options.range->begin), number("layer_end", options.range->end);
   if (!options.cpuLevels.empty())
     text("cpu_levels", llvm::join(options.cpuLevels, ","));
   module->setAttr("k31.options", b.getDictionaryAttr(entries));
@@ -102,6 +109,8 @@ int usage(const Options &o) {
                                  : cat("--max-context ", o.maxContext, " x --max-batch ", o.maxBatch, " is ", tokens,
                                        " cached tokens, a plan holds at most ", INT32_MAX * kBlockTokens,
                                        "; give --cache-tokens, or lower one of them"));
+  if (!o.layers.empty() && !o.range)
+    return fail(2, "--layers " + o.layers + ": expected A:B with 0 <= A < B, layers from A up to but not including B");
   if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
     return fail(2, "--memory-limit " + o.memoryLimit + ": expected h100, h200 or bytes such as 24G");
   return 0;
@@ -123,6 +132,7 @@ int compile(const Options &o) {
   import.modelDir = o.model;
   import.activations = o.activations;
   import.mlaNormEps = o.mlaNormEps;
+  import.layers = o.range;
   auto module = importModel(context, import);
   if (mlir::failed(module))
     return failed(o.model + " cannot be imported");
@@ -192,6 +202,10 @@ Command addCompile(CLI::App &app) {
                    "Host processors that the plan runs on, as x86-64-v4,x86-64-v3; all known levels unless given")
       ->delimiter(',')
       ->type_name("LEVELS");
+  command
+      ->add_option("--layers", o.layers,
+                   "Only layers A up to but not including B, counted from 0: a slice that takes and returns hidden states")
+      ->type_name("A:B");
   command->add_option("--memory-limit", o.memoryLimit,
                       "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)");
   command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
@@ -199,7 +213,10 @@ Command addCompile(CLI::App &app) {
   command->add_option("--cache-dir", o.cacheDir, "Keep compiled kernels here, by content, for the next compile")
       ->type_name("DIR");
   command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE");
-  return {command, [options] { return compile(*options); }};
+  return {command, [options] {
+            options->range = parseLayerRange(options->layers);
+            return compile(*options);
+          }};
 }
 
 } // namespace k31::tool

@@ -29,11 +29,39 @@ FailureOr<LayersOf> layersOfBodies(func::FuncOp text) {
   return layers;
 }
 
+// The ends of the model that @text has: a slice of layers may lack either.
+struct TextForm {
+  bool embed = false; // takes (tokens, ...), else (hidden, bank...): [T, H] each
+  bool head = false;  // takes (..., logit rows) and returns logits, else returns (hidden, bank...)
+};
+
+FailureOr<TextForm> formOf(func::FuncOp text) {
+  TextForm form;
+  auto count = [&](auto ops) { return std::distance(ops.begin(), ops.end()); };
+  const auto embeds = count(text.getOps<model::EmbedOp>()), heads = count(text.getOps<model::HeadOp>());
+  form.embed = embeds == 1, form.head = heads == 1;
+  auto stream = [](Type type) {
+    auto rows = dyn_cast<RankedTensorType>(type);
+    return rows && rows.getRank() == 2 && isa<FloatType>(rows.getElementType());
+  };
+  const size_t own = form.embed ? 1 : std::max<size_t>(text.getNumArguments() - form.head, 1);
+  const bool inputs =
+      text.getNumArguments() == own + form.head && (form.embed || llvm::all_of(text.getArgumentTypes().take_front(own), stream));
+  const bool outputs =
+      text.getNumResults() > 0 && (!form.head || text.getNumResults() == 1) && llvm::all_of(text.getResultTypes(), stream);
+  if (embeds > 1 || heads > 1 || !inputs || !outputs)
+    return text.emitOpError(
+        "expected (tokens, logit rows) -> logits with one k31.embed and one k31.head, or rows of the residual "
+        "stream (hidden, bank...) in place of either end");
+  return form;
+}
+
 class Converter {
 public:
-  Converter(ModuleOp module, func::FuncOp text, const EntryOptions &options, const Mesh &mesh, Type activation, LayersOf layers)
-      : module(module), text(text), options(options), activation(activation), layers(std::move(layers)), state(module, mesh),
-        b(module.getContext()) {}
+  Converter(ModuleOp module, func::FuncOp text, TextForm form, const EntryOptions &options, const Mesh &mesh, Type activation,
+            LayersOf layers)
+      : module(module), text(text), form(form), options(options), activation(activation), layers(std::move(layers)),
+        state(module, mesh), b(module.getContext()) {}
 
   LogicalResult run() {
     SmallVector<func::FuncOp> bodies;
@@ -105,63 +133,99 @@ private:
     return success();
   }
 
-  struct Argument {
+  // An argument or result of an entry, by the name that it has in the plan's entry contract.
+  struct Port {
     Type type;
-    StringRef input;
-    std::optional<int64_t> offset; // bytes, of one of the counts
+    StringRef name;
+    std::optional<int64_t> offset = {}; // bytes, of a part of a tensor
+  };
+
+  // Sources of the residual bank, [T, H] each, follow each other in the entry's [K, T, H].
+  void addStream(SmallVectorImpl<Port> &ports, ArrayRef<Type> types, const Bucket &bucket) {
+    for (auto [i, old] : llvm::enumerate(types)) {
+      auto type = cast<RankedTensorType>(staticType(old, bucket));
+      if (i == 0)
+        ports.push_back({type, "hidden"});
+      else
+        ports.push_back({type, "bank", int64_t(i - 1) * type.getNumElements() * type.getElementTypeBitWidth() / 8});
+    }
+  }
+
+  // Arguments in the order of the members that follow it: those of @text's own, then what level 2 adds.
+  struct Entry {
+    func::FuncOp function;
+    Value live, batch, liveLogits, logitRows, sampling; // the last three: null in a slice without the head
   };
 
   // The entry: its arguments name the plan's inputs, its results the outputs.
-  func::FuncOp createEntry(const Bucket &bucket) {
-    Builder builder(b.getContext());
+  Entry createEntry(const Bucket &bucket) {
     Type i32 = b.getI32Type(), u8 = b.getIntegerType(8, false);
     auto tensor = [](ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); };
-    const int64_t L = bucket.logitRows, vocab = cast<RankedTensorType>(text.getResultTypes()[0]).getDimSize(1);
-    const Argument arguments[] = {{tensor({bucket.rows}, i32), "tokens", {}},
-                                  {live(), "counts", 0},
-                                  {live(), "counts", 8},
-                                  {batchOf(bucket), "batch", {}},
-                                  {tensor({L}, i32), "logit_rows", {}},
-                                  {tensor({L, 24}, u8), "sampling", {}}};
-    SmallVector<Type> inputs = llvm::map_to_vector(arguments, [](const Argument &a) { return a.type; });
-    auto f = func::FuncOp::create(b, text.getLoc(), bucket.name,
-                                  b.getFunctionType(inputs, {tensor({L, vocab}, b.getF32Type()), tensor({L}, i32)}));
-    for (auto [i, argument] : llvm::enumerate(arguments)) {
-      f.setArgAttr(i, "k31.input", builder.getStringAttr(argument.input));
-      if (argument.offset)
-        f.setArgAttr(i, "k31.offset", builder.getI64IntegerAttr(*argument.offset));
+    const int64_t L = form.head ? bucket.logitRows : 0;
+    SmallVector<Port> arguments, results;
+    if (form.embed)
+      arguments.push_back({tensor({bucket.rows}, i32), "tokens"});
+    else
+      addStream(arguments, text.getArgumentTypes().drop_back(form.head), bucket);
+    const size_t own = arguments.size();
+    arguments.push_back({live(), "counts", 0});
+    if (form.head)
+      arguments.push_back({live(), "counts", 8});
+    arguments.push_back({batchOf(bucket), "batch"});
+    if (form.head) {
+      arguments.append({{tensor({L}, i32), "logit_rows"}, {tensor({L, 24}, u8), "sampling"}});
+      const int64_t vocab = cast<RankedTensorType>(text.getResultTypes()[0]).getDimSize(1);
+      results.append({{tensor({L, vocab}, b.getF32Type()), "logits"}, {tensor({L}, i32), "sampled"}});
+    } else {
+      addStream(results, text.getResultTypes(), bucket);
     }
-    f.setResultAttr(0, "k31.output", builder.getStringAttr("logits"));
-    f.setResultAttr(1, "k31.output", builder.getStringAttr("sampled"));
-    f->setAttr("k31.entry",
-               builder.getDictionaryAttr({builder.getNamedAttr("kind", builder.getStringAttr(bucket.kind)),
-                                          builder.getNamedAttr("rows", builder.getI64IntegerAttr(bucket.rows)),
-                                          builder.getNamedAttr("segments", builder.getI64IntegerAttr(bucket.segments)),
-                                          builder.getNamedAttr("logit_rows", builder.getI64IntegerAttr(L))}));
-    return f;
+    auto typesOf = [](ArrayRef<Port> ports) { return llvm::map_to_vector(ports, [](const Port &p) { return p.type; }); };
+    auto f = func::FuncOp::create(b, text.getLoc(), bucket.name, b.getFunctionType(typesOf(arguments), typesOf(results)));
+    for (auto [i, port] : llvm::enumerate(arguments)) {
+      f.setArgAttr(i, "k31.input", b.getStringAttr(port.name));
+      if (port.offset)
+        f.setArgAttr(i, "k31.offset", b.getI64IntegerAttr(*port.offset));
+    }
+    for (auto [i, port] : llvm::enumerate(results)) {
+      f.setResultAttr(i, "k31.output", b.getStringAttr(port.name));
+      if (port.offset)
+        f.setResultAttr(i, "k31.offset", b.getI64IntegerAttr(*port.offset));
+    }
+    f->setAttr("k31.entry", b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr(bucket.kind)),
+                                                 b.getNamedAttr("rows", b.getI64IntegerAttr(bucket.rows)),
+                                                 b.getNamedAttr("segments", b.getI64IntegerAttr(bucket.segments)),
+                                                 b.getNamedAttr("logit_rows", b.getI64IntegerAttr(L))}));
+    f.addEntryBlock();
+    if (!form.head)
+      return {f, f.getArgument(own), f.getArgument(own + 1), {}, {}, {}};
+    return {
+        f, f.getArgument(own), f.getArgument(own + 2), f.getArgument(own + 1), f.getArgument(own + 3), f.getArgument(own + 4)};
   }
 
   LogicalResult convertText(const Bucket &bucket) {
-    func::FuncOp f = createEntry(bucket);
+    Entry entry = createEntry(bucket);
+    func::FuncOp f = entry.function;
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(f.addEntryBlock());
+    b.setInsertionPointToStart(&f.getBody().front());
     OpsBuilder o(state, bucket, activation, b);
-    o.live = f.getArgument(1), o.batch = f.getArgument(3);
-    o.values.map(text.getArgument(0), f.getArgument(0));
+    o.live = entry.live, o.batch = entry.batch;
+    for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
+      o.values.map(old, f.getArgument(i));
     for (Operation &op : text.getBody().front()) {
       if (isa<arith::ConstantOp>(op)) {
         b.clone(op, o.values);
       } else if (auto call = dyn_cast<func::CallOp>(op)) {
         convertCall(o, call);
       } else if (auto head = dyn_cast<model::HeadOp>(op)) {
-        HeadResults out = convertHead(o, head, f.getArgument(4), f.getArgument(2), f.getArgument(5));
+        HeadResults out = convertHead(o, head, entry.logitRows, entry.liveLogits, entry.sampling);
         func::ReturnOp::create(b, op.getLoc(), ValueRange{out.logits, out.sampled});
-      } else if (!isa<func::ReturnOp>(op) && failed(convertOp(o, &op))) {
+      } else if (auto end = dyn_cast<func::ReturnOp>(op)) {
+        if (!form.head)
+          func::ReturnOp::create(b, op.getLoc(), llvm::map_to_vector(end.getOperands(), [&](Value v) { return o.get(v); }));
+      } else if (failed(convertOp(o, &op))) {
         return failure();
       }
     }
-    if (f.getBody().front().empty() || !isa<func::ReturnOp>(f.getBody().front().back()))
-      return text.emitOpError("expected one k31.head in front of its return");
     return success();
   }
 
@@ -176,6 +240,7 @@ private:
 
   ModuleOp module;
   func::FuncOp text;
+  const TextForm form;
   EntryOptions options;
   Type activation;
   LayersOf layers;
@@ -196,21 +261,22 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
 
   static LogicalResult convertModule(ModuleOp module) {
     auto text = module.lookupSymbol<func::FuncOp>("text");
-    if (!text || text.isExternal() || text.getNumArguments() != 2 || text.getNumResults() != 1)
+    if (!text || text.isExternal())
       return module.emitError("has no @text(tokens, logit rows) -> logits to convert");
     FailureOr<EntryOptions> options = readEntryOptions(module);
     FailureOr<Mesh> mesh = meshOfOneRank(module);
     FailureOr<LayersOf> layers = layersOfBodies(text);
     if (failed(options) || failed(mesh) || failed(layers))
       return failure();
-    auto embed = text.getOps<model::EmbedOp>();
-    if (embed.empty())
-      return text.emitOpError("expected a k31.embed");
-    Type activation = cast<RankedTensorType>((*embed.begin()).getResult().getType()).getElementType();
+    FailureOr<TextForm> form = formOf(text);
+    if (failed(form))
+      return failure();
+    Type stream = form->embed ? (*text.getOps<model::EmbedOp>().begin()).getResult().getType() : text.getArgumentTypes()[0];
+    Type activation = cast<RankedTensorType>(stream).getElementType();
     auto wanted = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("activations");
     if (wanted && wanted.getValue() != (activation.isF32() ? "fp32" : "bf16"))
       return module.emitError("k31.options: activations is ") << wanted << ", but the model was imported with " << activation;
-    return Converter(module, text, *options, *mesh, activation, std::move(*layers)).run();
+    return Converter(module, text, *form, *options, *mesh, activation, std::move(*layers)).run();
   }
 };
 
