@@ -154,6 +154,60 @@ TEST_F(PlanSession, RefusesWrongRequests) {
   EXPECT_EQ((*session)->run(0, {}, large_output).error().message, "output 'logits' has 132 bytes, the entry holds at most 128");
 }
 
+TEST_F(PlanSession, ObserversSeeArgumentsAroundEveryLaunch) {
+  add_weights(plan, folder.path());
+  auto session = bound();
+  ASSERT_TRUE(session);
+  std::vector<std::string> seen;
+  float first = 0;
+  (*session)->observe(
+      [&](const plan::Launch &launch, std::span<const std::span<const std::byte>> args) {
+        seen.push_back("after " + launch.label()->str());
+        EXPECT_EQ(args.size(), launch.args()->size());
+        if (seen.size() == 2)
+          memcpy(&first, args[3].data(), 4);
+      },
+      [&](const plan::Launch &launch, std::span<const std::span<const std::byte>> args) {
+        seen.push_back("before " + launch.label()->str());
+        for (size_t i = 0; i < args.size(); ++i)
+          EXPECT_EQ(args[i].size(), launch.args()->Get(uint32_t(i))->bytes());
+      });
+  const std::vector<int32_t> tokens = {3, 1, 2, 3}, counts = {4, 2, 2, 0}, rows = {0, 1};
+  const NamedInput inputs[] = {{"tokens", in(tokens)}, {"counts", in(counts)}, {"logit_rows", in(rows)}};
+  ASSERT_TRUE((*session)->run(0, inputs, {}));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"before launch of kernel 0", "after launch of kernel 0", "before launch of kernel 1",
+                                      "after launch of kernel 1", "before launch of kernel 2", "after launch of kernel 2"}));
+  EXPECT_EQ(first, sample_weights().table[3 * 16]); // what the gather has written
+  (*session)->observe({});
+  ASSERT_TRUE((*session)->run(0, inputs, {}));
+  EXPECT_EQ(seen.size(), 6u);
+}
+
+TEST_F(PlanSession, SyntheticWeightsNeedNoCheckpoint) {
+  add_weights(plan, folder.path());
+  std::vector<std::vector<std::byte>> found;
+  for (const auto &[threads, seed] : {std::pair(1, 1), std::pair(3, 1), std::pair(2, 2)}) {
+    auto session = load();
+    ASSERT_TRUE(session);
+    BindOptions options;
+    options.weights = "/nowhere", options.threads = threads, options.synthetic = seed;
+    ASSERT_TRUE((*session)->bind(options));
+    const auto arena = (*session)->arena(kWeights);
+    found.emplace_back(arena.begin(), arena.end());
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < 256; ++i) { // table.weight, a matrix
+      float value;
+      memcpy(&value, arena.data() + i * 4, 4);
+      sum += value, squares += value * value;
+    }
+    EXPECT_NEAR(sum / 256, 0, 0.006);
+    EXPECT_NEAR(std::sqrt(squares / 256), 0.02, 0.004);
+  }
+  EXPECT_EQ(found[0], found[1]); // whatever the number of threads
+  EXPECT_NE(found[0], found[2]);
+}
+
 TEST_F(PlanSession, TakesTheFirstImageThatFits) {
   add_weights(plan, folder.path());
   auto demanding = std::make_unique<plan::ImageT>();
