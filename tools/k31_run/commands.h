@@ -11,8 +11,10 @@ struct Command {
   std::function<Result<void>()> run;
 };
 
+Command add_bench(CLI::App &parent);
 Command add_generate(CLI::App &parent);
 Command add_logits(CLI::App &parent);
 Command add_perplexity(CLI::App &parent);
+Command add_verify(CLI::App &parent);
 
 } // namespace k31::run

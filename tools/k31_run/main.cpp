@@ -11,7 +11,8 @@ int main(int argc, char **argv) {
   app.footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
              "  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"What is bit bucket?\" --chat");
   const std::vector<k31::run::Command> commands = {k31::run::add_generate(app), k31::run::add_logits(app),
-                                                   k31::run::add_perplexity(app)};
+                                                   k31::run::add_perplexity(app), k31::run::add_verify(app),
+                                                   k31::run::add_bench(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

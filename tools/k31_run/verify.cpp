@@ -1,0 +1,249 @@
+// k31-run verify: two plans on the same input, operation by operation.
+#include "runtime/base/cat.h"
+#include "tools/k31_run/commands.h"
+#include "tools/k31_run/entry_inputs.h"
+#include "tools/k31_run/lockstep.h"
+#include "tools/k31_run/model.h"
+#include <algorithm>
+#include <cstdio>
+
+namespace k31::run {
+namespace {
+
+struct Options {
+  std::string plan, reference, weights, reference_weights, text;
+  std::vector<int32_t> tokens;
+  std::optional<double> bound;
+  uint32_t chunk = 0, decode = 1;
+  int threads = 0;
+  bool from_reference = false, all = false;
+};
+
+// One output that was compared.
+struct Row {
+  std::string label, kernel, reference_kernel, shape, reference_shape, entry;
+  uint32_t output = 0; // number of the argument
+  uint64_t columns = 1;
+  std::string value, reference_value;
+  Difference difference;
+
+  std::string position() const {
+    return columns == 1 ? cat("[", difference.at, "]") : cat("[", difference.at / columns, ", ", difference.at % columns, "]");
+  }
+};
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+// A plan, loaded; text and slices of the model need no engine here.
+Result<std::unique_ptr<Session>> open_plan(const std::string &path) {
+  K31_ASSIGN(std::unique_ptr<Session> session, Session::load(path));
+  for (const plan::Kernel *kernel : *session->plan().kernels())
+    if (!kernel->operands())
+      return fail(Code::unsupported, cat(quote(path), " is of format ", session->plan().major(), ".", session->plan().minor(),
+                                         ", which does not say the types of arguments; compile the plan again"));
+  return session;
+}
+
+Result<void> comparable(const plan::Plan &a, const plan::Plan &b) {
+  const plan::Model &x = *a.model(), &y = *b.model();
+  if (x.hidden() != y.hidden() || x.vocab() != y.vocab() || x.layers() != y.layers() || x.layer_begin() != y.layer_begin() ||
+      x.layer_end() != y.layer_end())
+    return fail(Code::invalid_input,
+                cat("the plan is of layers ", x.layer_begin(), ":", x.layer_end(), " of ", x.layers(), ", hidden ", x.hidden(),
+                    ", vocabulary ", x.vocab(), ", the reference of layers ", y.layer_begin(), ":", y.layer_end(), " of ",
+                    y.layers(), ", hidden ", y.hidden(), ", vocabulary ", y.vocab(), "; give plans of the same layers"));
+  return {};
+}
+
+class Verifier {
+public:
+  explicit Verifier(const Options &options) : options(options) {}
+
+  Result<void> run() {
+    K31_ASSIGN(plan, open_plan(options.plan));
+    K31_ASSIGN(reference, open_plan(options.reference));
+    K31_TRY(comparable(plan->plan(), reference->plan()));
+    K31_ASSIGN(const std::vector<int32_t> ids, tokens());
+    bound = options.bound.value_or(same_types() ? 1e-3 : 0.1);
+    K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads}));
+    K31_TRY(reference->bind({.weights = options.reference_weights.empty() ? options.weights : options.reference_weights,
+                             .threads = options.threads}));
+    K31_TRY(run_all(ids));
+    return report();
+  }
+
+private:
+  bool same_types() const { return plan->plan().model()->activations() == reference->plan().model()->activations(); }
+
+  Result<std::vector<int32_t>> tokens() const {
+    std::vector<int32_t> ids = options.tokens;
+    if (!options.text.empty()) {
+      K31_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::load(options.weights));
+      K31_ASSIGN(ids, tokenizer.encode(options.text));
+    }
+    if (ids.empty()) // enough for one full step of the chunked kernels and a remainder
+      for (uint32_t i = 0; i < 24; ++i)
+        ids.push_back(int32_t((i * 2654435761u >> 4) % plan->plan().model()->vocab()));
+    for (const int32_t id : ids)
+      if (id < 0 || uint32_t(id) >= plan->plan().model()->vocab())
+        return fail(Code::invalid_input, cat("token id ", id, " is not in the vocabulary of ", plan->plan().model()->vocab()));
+    return ids;
+  }
+
+  // Prefill in chunks that both plans hold, then the last tokens one by one.
+  Result<void> run_all(const std::vector<int32_t> &ids) {
+    K31_ASSIGN(EntryInputs mine, EntryInputs::make(plan->plan(), 1, ids.size()));
+    K31_ASSIGN(EntryInputs theirs, EntryInputs::make(reference->plan(), 1, ids.size()));
+    const plan::Entry *a = largest(plan->plan(), plan::EntryKind::prefill),
+                      *b = largest(reference->plan(), plan::EntryKind::prefill);
+    uint32_t chunk = a && b ? std::min(a->rows(), b->rows()) : 0;
+    if (options.chunk)
+      chunk = std::min(chunk, options.chunk);
+    const uint32_t count = uint32_t(ids.size());
+    const uint32_t prompt = chunk ? count - std::min(options.decode, count) : 0;
+    for (uint32_t done = 0; done < count;) {
+      const bool prefill = done < prompt;
+      const uint32_t length = prefill ? std::min(chunk, prompt - done) : 1;
+      const plan::EntryKind kind = prefill ? plan::EntryKind::prefill : plan::EntryKind::decode;
+      const Part part{.sequence = 0, .start = done, .length = length, .logits = length, .tokens = ids.data() + done};
+      K31_ASSIGN(const uint32_t my_entry, mine.choose(kind, length, 1));
+      K31_ASSIGN(const uint32_t their_entry, theirs.choose(kind, length, 1));
+      entry = cat(plan->plan().entries()->Get(my_entry)->name()->str(), ", positions ", done, " to ", done + length - 1);
+      const LockstepOptions lockstep{.from_reference = options.from_reference, .compare = [this](const Pair &p) { add(p); }};
+      K31_ASSIGN(const LockstepReport ran, run_lockstep(*plan, my_entry, mine.fill(my_entry, {&part, 1}), *reference, their_entry,
+                                                        theirs.fill(their_entry, {&part, 1}), lockstep));
+      matched += ran.matched, unmatched += ran.unmatched, kept_inputs += ran.kept_inputs;
+      for (const std::string &label : ran.alone)
+        if (alone.size() < 8 && std::find(alone.begin(), alone.end(), label) == alone.end())
+          alone.push_back(label);
+      done += length;
+    }
+    return {};
+  }
+
+  void add(const Pair &pair) {
+    const std::string label = pair.plan->label() ? pair.plan->label()->str() : "";
+    if (pair.a.columns != pair.b.columns) {
+      if (shapes.size() < 8)
+        shapes.push_back(cat(label, ": ", pair.a.shape(), " and ", pair.b.shape()));
+      return;
+    }
+    const Difference d = compare(pair.a, pair.b);
+    const bool wrong = d.relative > bound;
+    if (!wrong && !(d.relative > 0 && options.all) && !(d.relative > worst))
+      return;
+    worst = std::max(worst, d.relative);
+    rows.push_back({label, kernel(*plan, *pair.plan), kernel(*reference, *pair.reference), pair.a.shape(), pair.b.shape(), entry,
+                    pair.output, pair.a.columns, d.compared ? pair.a.text(d.at) : "", d.compared ? pair.b.text(d.at) : "", d});
+  }
+
+  static std::string kernel(const Session &session, const plan::Launch &launch) {
+    return session.plan().kernels()->Get(launch.kernel())->name()->str();
+  }
+
+  Result<void> report() const {
+    const auto first = std::find_if(rows.begin(), rows.end(), [&](const Row &row) { return row.difference.relative > bound; });
+    if (options.all)
+      table();
+    const auto largest = std::max_element(
+        rows.begin(), rows.end(), [](const Row &a, const Row &b) { return a.difference.relative < b.difference.relative; });
+    std::printf("%u operations compared%s, bound %s: largest difference %s%s\n", matched,
+                options.from_reference ? ", each on the reference's inputs" : ", each plan on its own results",
+                number(bound).c_str(), largest == rows.end() ? "0" : number(largest->difference.relative).c_str(),
+                largest == rows.end() ? "" : cat(" at ", largest->label).c_str());
+    if (unmatched) {
+      std::string names;
+      for (const std::string &label : alone)
+        names += (names.empty() ? "" : ", ") + label;
+      std::printf("%u operations have no counterpart in the reference: %s%s\n", unmatched, names.c_str(),
+                  unmatched > alone.size() ? ", ..." : "");
+    }
+    for (const std::string &text : shapes)
+      std::printf("not compared, the shapes differ: %s\n", text.c_str());
+    if (kept_inputs)
+      std::printf("%u inputs were not taken from the reference: their types or sizes differ\n", kept_inputs);
+    if (!matched)
+      return fail(Code::invalid_input,
+                  "no operation of the plan has a counterpart in the reference; compile both with this k31c");
+    if (first == rows.end())
+      return {};
+    const Row &row = *first;
+    std::printf("first operation that differs: %s (%s)\n", row.label.c_str(), row.entry.c_str());
+    std::printf("  plan:      %s, argument %u, %s\n", row.kernel.c_str(), row.output, row.shape.c_str());
+    std::printf("  reference: %s, %s\n", row.reference_kernel.c_str(), row.reference_shape.c_str());
+    std::printf("  at %s: %s against %s; %llu of %llu values differ, largest magnitude %s, difference %s\n",
+                row.position().c_str(), row.value.c_str(), row.reference_value.c_str(),
+                static_cast<unsigned long long>(row.difference.differing),
+                static_cast<unsigned long long>(row.difference.compared), number(row.difference.scale).c_str(),
+                number(row.difference.relative).c_str());
+    return fail(Code::invalid_input, cat("the plans differ, first at ", quote(row.label), ": ", number(row.difference.relative),
+                                         " is above the bound ", number(bound)));
+  }
+
+  void table() const {
+    std::vector<const Row *> sorted;
+    for (const Row &row : rows)
+      if (row.difference.relative > 0)
+        sorted.push_back(&row);
+    std::sort(sorted.begin(), sorted.end(), [](const Row *a, const Row *b) { // equal ones in the order of the runs
+      return a->difference.relative != b->difference.relative ? a->difference.relative > b->difference.relative : a < b;
+    });
+    if (sorted.size() > 50)
+      sorted.resize(50);
+    std::printf("%-12s %-16s %-14s %-14s %-40s %s\n", "difference", "at", "plan", "reference", "operation", "kernel");
+    for (const Row *row : sorted)
+      std::printf("%-12s %-16s %-14s %-14s %-40s %s\n", number(row->difference.relative).c_str(), row->position().c_str(),
+                  row->value.c_str(), row->reference_value.c_str(), row->label.c_str(), row->kernel.c_str());
+  }
+
+  const Options &options;
+  std::unique_ptr<Session> plan, reference;
+  double bound = 0, worst = 0;
+  std::string entry; // that runs
+  std::vector<Row> rows;
+  std::vector<std::string> alone, shapes;
+  uint32_t matched = 0, unmatched = 0, kept_inputs = 0;
+};
+
+} // namespace
+
+Command add_verify(CLI::App &parent) {
+  auto options = std::make_shared<Options>();
+  Options &o = *options;
+  CLI::App *app = parent.add_subcommand("verify", "Compare two plans of the same model operation by operation");
+  app->add_option("--plan", o.plan, "Plan file to check")->required()->type_name("FILE");
+  app->add_option("--reference", o.reference, "Plan file that is right, such as one with --activations fp32")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("--weights", o.weights, "Folder of the checkpoint that both plans were made from")
+      ->required()
+      ->type_name("DIR");
+  app->add_option("--reference-weights", o.reference_weights, "Another folder for the reference")->type_name("DIR");
+  CLI::App *source = app->add_option_group("input", "What to run; made-up ids unless given:");
+  source->add_option("--tokens", o.tokens, "Token ids, separated by commas")->delimiter(',')->type_name("ID,ID,...");
+  source->add_option("--text", o.text, "Text to encode")->type_name("TEXT");
+  source->require_option(0, 1);
+  app->add_option("--decode", o.decode, "Run the last N tokens one by one")->type_name("N")->capture_default_str();
+  app->add_option("--chunk", o.chunk, "Most tokens of one prefill run; 0 takes what both plans hold")->type_name("N");
+  app->add_option(
+         "--bound", o.bound,
+         "Largest difference that is right, as a part of the largest magnitude of an output; 0.001 unless given, 0.1 for "
+         "plans with other types of activations")
+      ->type_name("X");
+  app->add_flag("--from-reference", o.from_reference,
+                "Give every operation the reference's inputs, so that errors do not add up");
+  app->add_flag("--all", o.all, "Print the operations with the largest differences as a table");
+  app->add_option("--threads", o.threads, "Host threads of each plan; 0 takes all cores")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  app->footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
+              "  k31c compile models/tiny-k31 --target cpu --activations fp32 -o tiny-fp32.k31\n"
+              "  k31-run verify --plan tiny.k31 --reference tiny-fp32.k31 --weights models/tiny-k31 --all");
+  return {app, [options] { return Verifier(*options).run(); }};
+}
+
+} // namespace k31::run
