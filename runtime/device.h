@@ -43,7 +43,7 @@ public:
 
   // Inputs in, all commands of the entry, outputs out. Allocates nothing.
   virtual Result<void> run(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs) = 0;
-  // As run, one launch after the other, with the observers told of each.
+  // As run, one launch after the other: an error names the launch. The observers are told of each.
   virtual Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
                                     const Observers &observers) = 0;
 

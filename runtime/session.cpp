@@ -16,6 +16,7 @@ struct Session::Impl {
   PlanFile file; // outlives the device, which points into it
   std::unique_ptr<Device> device; // of a bound session
   Observers observers;
+  bool check_launches = false;
 };
 
 Session::Session() = default;
@@ -46,6 +47,7 @@ Result<void> Session::bind(const BindOptions &options) {
   K31_TRY(device->prepare(plan()));
   K31_TRY(device->load_weights(plan(), options));
   impl->device = std::move(device);
+  impl->check_launches = options.check_launches;
   return {};
 }
 
@@ -94,7 +96,7 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
   }
   const std::span<const Upload> up(uploads.data(), in);
   const std::span<const Download> down(downloads.data(), out);
-  const bool observed = impl->observers.after || impl->observers.before;
+  const bool observed = impl->check_launches || impl->observers.after || impl->observers.before;
   return observed ? device.run_observed(entry, up, down, impl->observers) : device.run(entry, up, down);
 }
 

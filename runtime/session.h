@@ -25,6 +25,7 @@ struct Launch;
 struct BindOptions {
   std::string weights;                                         // folder of the checkpoint
   int threads = 0;                                             // host workers; 0: all cores
+  bool check_launches = false;                                 // wait after each launch, so that an error names it
   bool poison = false;                                         // fill every arena but the weights with NaN bytes first (tests)
   std::optional<uint64_t> synthetic;                           // seed of made-up weights instead of a checkpoint's (timing)
   std::function<void(uint64_t done, uint64_t total)> progress; // bytes of weights

@@ -104,6 +104,8 @@ public:
     std::vector<std::vector<std::byte>> copies;
     std::vector<std::span<const std::byte>> args;
     K31_TRY(programs[entry]->step([&](const plan::Launch &launch) -> Result<void> {
+      if (!observers.after)
+        return {};
       copies.assign(launch.args()->size(), {});
       args.clear();
       for (uint32_t i = 0; i < copies.size(); ++i) {

@@ -12,6 +12,7 @@ void ModelOptions::add_to(CLI::App &app) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N")
       ->capture_default_str();
+  app.add_flag("--check-launches", check_launches, "Wait after each launch, so that an error names the one that failed");
   app.add_flag("--verbose", verbose, "Print the summary also when stderr is not a terminal");
 }
 
@@ -30,7 +31,7 @@ Result<Model> load_model(const ModelOptions &options) {
 }
 
 Result<void> bind_model(Model &model, const ModelOptions &options) {
-  BindOptions bind{.weights = options.weights, .threads = options.threads};
+  BindOptions bind{.weights = options.weights, .threads = options.threads, .check_launches = options.check_launches};
   if (on_terminal())
     bind.progress = [last = -1](uint64_t done, uint64_t total) mutable {
       const int percent = total ? int(double(done) / double(total) * 100) : 100;

@@ -12,6 +12,7 @@ struct ModelOptions {
   std::string weights;
   int threads = 0;
   bool verbose = false;
+  bool check_launches = false;
 
   void add_to(CLI::App &app);
 };

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs plans of models/tiny-k31 and compares them with the golden numbers: ids of greedy text, and logits of a prompt.
+
+    device_check.py K31_RUN PLAN...
+
+A plan's name says its activations: tiny-fp32.k31, tiny-bf16.k31. One line a comparison; exit 1 when a limit is broken.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GOLDEN = os.path.join(ROOT, "test/data/golden/tiny-k31")
+MODEL = os.path.join(ROOT, "models/tiny-k31")
+FP32_LIMIT = 2e-4  # of the largest difference of a logit
+
+
+def read_f32_or_i32(path, name):
+    raw = open(path, "rb").read()
+    size = int.from_bytes(raw[:8], "little")
+    info = json.loads(raw[8:8 + size])[name]
+    begin, end = info["data_offsets"]
+    kind = {"F32": np.float32, "I32": np.int32, "I64": np.int64}[info["dtype"]]
+    return np.frombuffer(raw[8 + size + begin:8 + size + end], kind).reshape(info["shape"])
+
+
+def run(program, command, plan, *options):
+    """Standard output; None after printing the program's own error."""
+    line = [program, command, "--plan", plan, "--weights", MODEL, *options]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"FAILED {command} {os.path.basename(plan)}: {done.stderr.strip()[-600:]}")
+        return None
+    return done.stdout
+
+
+def check_logits(program, plan, golden, bf16):
+    tokens = read_f32_or_i32(GOLDEN + ".safetensors", "tokens").tolist()
+    expected = read_f32_or_i32(GOLDEN + ".safetensors", "logits_last")
+    ok = True
+    for chunk in ("0", "7"):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "logits.safetensors")
+            if run(program, "logits", plan, "--tokens", ",".join(map(str, tokens)), "--chunk", chunk, "--out", out) is None:
+                return False
+            got = read_f32_or_i32(out, "logits")[-len(expected):]
+        largest, rms = float(np.abs(got - expected).max()), float(np.sqrt(np.mean((got - expected) ** 2)))
+        value, limit = (rms, 2 * golden["bf16_rms_difference"]) if bf16 else (largest, FP32_LIMIT)
+        good = value <= limit  # false for NaN
+        ok &= good
+        print(f"{'ok    ' if good else 'FAILED'} logits chunk {chunk}: largest {largest:.3g}, rms {rms:.3g}, "
+              f"limit {limit:.3g} of the {'rms' if bf16 else 'largest'}")
+    return ok
+
+
+def check_greedy(program, plan, golden, bf16):
+    ok, drawn, seconds = True, 0, 0.0
+    for prompt in golden["greedy"]:
+        new = prompt["new"]
+        out = run(program, "generate", plan, "--tokens", ",".join(map(str, prompt["tokens"])), "--max-tokens", str(len(new)),
+                  "--ignore-eos", "--json")
+        if out is None:
+            return False
+        report = json.loads(out)
+        ids = report["sequences"][0]["tokens"]
+        same = next((i for i, (a, b) in enumerate(zip(ids, new)) if a != b), min(len(ids), len(new)))
+        # bf16 may part where two logits are close: half a logit is far above its rounding.
+        needed = next((i for i, m in enumerate(prompt["margin"]) if m < 0.5), len(new)) if bf16 else len(new)
+        ok &= same >= needed
+        drawn, seconds = drawn + len(ids), seconds + report.get("seconds", 0.0)
+        print(f"{'ok    ' if same >= needed else 'FAILED'} greedy {prompt['name']}: {same} of {len(new)} ids equal, {needed} needed")
+    if seconds:
+        print(f"       {drawn} tokens in {seconds:.3f} s, prompts included")
+    return ok
+
+
+def main(program, plans):
+    golden = json.load(open(GOLDEN + ".json", encoding="utf-8"))
+    ok = True
+    for plan in plans:
+        bf16 = "bf16" in os.path.basename(plan)
+        print(f"plan {os.path.basename(plan)}")
+        good = check_logits(program, plan, golden, bf16)
+        good = check_greedy(program, plan, golden, bf16) and good
+        if not good:  # which launch is it?
+            run(program, "generate", plan, "--tokens", "1114,259,1983", "--max-tokens", "2", "--check-launches")
+        ok &= good
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
