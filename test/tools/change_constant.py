@@ -18,7 +18,7 @@ def change(region):
 
 
 # Every bucket has its own body of each kind of layer.
-pieces = re.split(r"(?=moe\.grouped_linear)", text)
+pieces = re.split(r"(?=%\S+ = moe\.grouped_linear)", text)
 out = [pieces[0]]
 for piece in pieces[1:]:
     end = piece.find("nn.yield")
