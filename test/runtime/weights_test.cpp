@@ -1,6 +1,8 @@
 // Placement of weights against a naive copy, and the refusal of checkpoints that do not belong to the plan.
 #include "runtime/base/file.h"
+#include "runtime/plan/plan_file.h"
 #include "runtime/session.h"
+#include "runtime/weights/loader.h"
 #include "runtime/weights/placement.h"
 #include "test/runtime/plan_builder.h"
 #include <cstring>
@@ -219,6 +221,27 @@ TEST_F(WeightsRefusal, NamesAnotherConfig) {
   EXPECT_EQ(refusal(), "(accepted)");
   plan.key->checkpoint.clear();
   EXPECT_HAS(refusal(), "the plan expects ''");
+}
+// A reader without memory ends the load with one line, not the process: nothing is thrown out of its thread.
+TEST_F(WeightsRefusal, ReadersWithoutMemory) {
+  struct Starved : weights::Sink {
+    std::byte *direct(uint32_t, uint64_t) override { return nullptr; }
+    Result<std::span<std::byte>> buffer() override { throw std::bad_alloc(); }
+    Result<void> place(const plan::Layout &, uint64_t, uint64_t, uint32_t, uint64_t) override { return {}; }
+    Result<void> put(uint64_t, uint32_t, uint64_t) override { return {}; }
+    Result<void> finish() override { return {}; }
+  };
+  write(plan, folder.path("plan.k31"));
+  const auto file = PlanFile::open(folder.path("plan.k31"));
+  ASSERT_TRUE(file) << file.error().message;
+  const auto starved = []() -> Result<std::unique_ptr<weights::Sink>> { return std::make_unique<Starved>(); };
+  const auto none = []() -> Result<std::unique_ptr<weights::Sink>> { throw std::bad_alloc(); };
+  for (const weights::MakeSink &make : {weights::MakeSink(starved), weights::MakeSink(none)}) {
+    const auto loaded = weights::load(file->plan(), folder.path(), make, 3, {});
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code, Code::out_of_memory);
+    EXPECT_HAS(loaded.error().message, "no memory is left to read weights");
+  }
 }
 TEST_F(WeightsRefusal, DamagedHeader) { EXPECT_HAS(damage("{\"layers", "[\"layers"), "the header holds"); }
 
