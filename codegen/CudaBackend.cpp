@@ -90,8 +90,7 @@ FailureOr<std::vector<CudaImage>> compileCudaKernels(MutableArrayRef<CudaKernel>
       FailureOr<std::string> source = sourceOf(kernel, kernel.symbol);
       if (failed(source))
         return failure();
-      Expected<std::string> cubin =
-          (*nvrtc)->compile(*source, kernel.symbol + ".cu", target.name(), cudaHeaders(kernel.name));
+      Expected<std::string> cubin = (*nvrtc)->compile(*source, kernel.symbol + ".cu", target.name(), cudaHeaders(kernel.name));
       if (!cubin)
         return emitError(kernel.loc) << "kernel " << kernel.name << ": " << toString(cubin.takeError());
       images[i].code = std::move(*cubin);

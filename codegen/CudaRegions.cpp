@@ -148,7 +148,7 @@ StringRef formOf(Operation *op) {
   if (isa<arith::TruncFOp>(op))
     return op->getResult(0).getType().isBF16() ? "{0}" : "";
   if (isa<arith::BitcastOp>(op))
-    return op->getResult(0).getType().isF32()      ? "__int_as_float({0})"
+    return op->getResult(0).getType().isF32()         ? "__int_as_float({0})"
            : op->getResult(0).getType().isInteger(32) ? "__float_as_int({0})"
                                                       : "";
   StringRef name = op->getName().getStringRef();
@@ -255,7 +255,8 @@ FailureOr<std::string> cudaRegion(Region &region) {
     FailureOr<std::string> body = FunctionPrinter(function).print();
     if (failed(body))
       return failure();
-    functions += llvm::formatv("  static __forceinline__ void phase{0}(const float *in, float *out) {{\n{1}  }\n", p, *body).str();
+    functions +=
+        llvm::formatv("  static __forceinline__ void phase{0}(const float *in, float *out) {{\n{1}  }\n", p, *body).str();
   }
   bool rounding = StringRef(functions).contains("round_bf16(");
   return "struct Region {\n" + (rounding ? kRoundBf16.str() : "") + functions + "};\n";

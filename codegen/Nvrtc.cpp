@@ -84,8 +84,8 @@ Expected<const Nvrtc *> Nvrtc::open() {
         reason = std::string(" (") + text + ")";
     }
     if (!library) {
-      error = "target sm_90a needs NVRTC, the library libnvrtc.so.13 or .12 of CUDA, and none was found in " +
-              join(paths, ", ") + reason + "; install the CUDA toolkit, or name its folder by CUDA_HOME";
+      error = "target sm_90a needs NVRTC, the library libnvrtc.so.13 or .12 of CUDA, and none was found in " + join(paths, ", ") +
+              reason + "; install the CUDA toolkit, or name its folder by CUDA_HOME";
       return;
     }
     if (std::string missing = functions.load(library); !missing.empty())
@@ -121,8 +121,7 @@ Expected<std::string> Nvrtc::compile(StringRef source, StringRef name, StringRef
     texts.push_back(storage.emplace_back(headerText.str()).c_str());
   }
   Program program = nullptr;
-  if (Status status =
-          f.create(&program, text.c_str(), file.c_str(), static_cast<int>(names.size()), texts.data(), names.data()))
+  if (Status status = f.create(&program, text.c_str(), file.c_str(), static_cast<int>(names.size()), texts.data(), names.data()))
     return fail("NVRTC cannot take " + name + ": " + f.errorString(status));
   // Kernels are for the device alone, without host headers. Warnings are errors of ours to fix, not the user's to read.
   const char *options[] = {arch.c_str(), "--std=c++20", "-default-device", "--disable-warnings"};

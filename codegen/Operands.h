@@ -40,13 +40,14 @@ public:
   kernels::DType floatType(mlir::Type type, llvm::StringRef what);
   kernels::DType floatType(mlir::Value value, llvm::StringRef what) { return floatType(tensorOf(value).getElementType(), what); }
   void requireF32(mlir::Value value, llvm::StringRef what);
-  int32_t number(int64_t value, llvm::StringRef what);        // fits 32 bits
+  int32_t number(int64_t value, llvm::StringRef what); // fits 32 bits
   mlir::InFlightDiagnostic refuse() {
     bad = true;
     return op->emitOpError();
   }
 
-  // The spec, or failure when something was refused, by a limit that the kernel's Config states too. `split` and `workspace` are the host's; a CUDA kernel brings its own.
+  // The spec, or failure when something was refused, by a limit that the kernel's Config states too. `split` and `workspace` are
+  // the host's; a CUDA kernel brings its own.
   template <class Config>
   llvm::FailureOr<KernelSpec> spec(llvm::StringRef name, const Config &config, const Split &split, uint64_t workspace = 0) {
     if constexpr (requires { config.host_limits([](const char *, int64_t, int64_t, int64_t) {}); })

@@ -13,7 +13,7 @@ static constexpr size_t kMaxTensors = 64;
 
 struct Session::Impl {
   explicit Impl(PlanFile file) : file(std::move(file)) {}
-  PlanFile file; // outlives the device, which points into it
+  PlanFile file;                  // outlives the device, which points into it
   std::unique_ptr<Device> device; // of a bound session
   Observers observers;
   bool check_launches = false;
@@ -79,7 +79,8 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
   if (entry >= device.entries())
     return fail(Code::not_found, cat("entry ", entry, ", the plan has ", device.entries()));
   if (inputs.size() > kMaxTensors || outputs.size() > kMaxTensors)
-    return fail(Code::invalid_input, cat(inputs.size(), " inputs and ", outputs.size(), " outputs, expected at most ", kMaxTensors));
+    return fail(Code::invalid_input,
+                cat(inputs.size(), " inputs and ", outputs.size(), " outputs, expected at most ", kMaxTensors));
   // All names and sizes before the first byte is copied: a refused run changes nothing.
   std::array<Upload, kMaxTensors> uploads;
   std::array<Download, kMaxTensors> downloads;
@@ -102,8 +103,6 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
 
 void Session::observe(Observer after, Observer before) { impl->observers = {std::move(after), std::move(before)}; }
 
-std::span<std::byte> Session::arena(uint32_t index) {
-  return impl->device ? impl->device->arena(index) : std::span<std::byte>();
-}
+std::span<std::byte> Session::arena(uint32_t index) { return impl->device ? impl->device->arena(index) : std::span<std::byte>(); }
 
 } // namespace k31

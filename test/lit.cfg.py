@@ -50,6 +50,23 @@ def cpu_flags():
         return set()
 
 
+def has_nvrtc():
+    """Whether k31c would find NVRTC (codegen/Nvrtc.cpp)."""
+    folders = [os.environ["CUDA_HOME"] + "/lib64/"] if os.environ.get("CUDA_HOME") else []
+    for folder in [*folders, "/usr/local/cuda/lib64/", ""]:
+        for name in ("libnvrtc.so.13", "libnvrtc.so.12"):
+            try:
+                ctypes.CDLL(folder + name)
+                return True
+            except OSError:
+                pass
+    return False
+
+
+if "CUDA_HOME" in os.environ:
+    config.environment["CUDA_HOME"] = os.environ["CUDA_HOME"]
+if has_nvrtc():
+    config.available_features.add("nvrtc")
 devices = cuda_capabilities()
 if devices:
     config.available_features.add("gpu")

@@ -65,7 +65,8 @@ private:
     Spec read{spec.getAs<StringAttr>("name"), spec.getAs<DictionaryAttr>("config"), spec.getAs<DictionaryAttr>("tile"),
               op.getBody().empty() ? nullptr : &op.getBody()};
     if (!read.name || !read.config || (cuda && !read.tile))
-      return op.emitOpError("needs a spec with a name") << (cuda ? ", a config and a tile; found " : " and a config; found ") << spec;
+      return op.emitOpError("needs a spec with a name")
+             << (cuda ? ", a config and a tile; found " : " and a config; found ") << spec;
     return read;
   }
 
@@ -81,7 +82,8 @@ private:
     op.getBody().getBlocks().clear();
   }
 
-  Attribute declare(OpBuilder &b, Location loc, StringRef symbol, StringRef target, ArrayRef<StringRef> features, StringRef code) {
+  Attribute declare(OpBuilder &b, Location loc, StringRef symbol, StringRef target, ArrayRef<StringRef> features,
+                    StringRef code) {
     return FlatSymbolRefAttr::get(planir::ImageOp::create(b, loc, symbol, target, b.getStrArrayAttr(features), code));
   }
 

@@ -20,15 +20,16 @@ public:
     char name[128] = "";
     K31_CUDA(driver, device_count(&count), "the CUDA driver does not tell its GPUs");
     if (count == 0)
-      return fail(Code::unsupported, "the plan is for target sm_90a, but NVIDIA's driver shows no GPU; run it on a machine with a "
-                                     "GPU of the H100 or H200 kind, or compile the plan with --target cpu");
+      return fail(Code::unsupported,
+                  "the plan is for target sm_90a, but NVIDIA's driver shows no GPU; run it on a machine with a "
+                  "GPU of the H100 or H200 kind, or compile the plan with --target cpu");
     K31_CUDA(driver, device_get(&number, 0), "the first GPU cannot be used");
     K31_CUDA(driver, device_name(name, sizeof name, number), "the first GPU cannot be used");
     K31_CUDA(driver, device_attribute(&major, kCapabilityMajor, number), "the first GPU cannot be used");
     K31_CUDA(driver, device_attribute(&minor, kCapabilityMinor, number), "the first GPU cannot be used");
     if (major != 9 || minor != 0)
-      return fail(Code::unsupported, cat("the plan is for target sm_90a, but the first GPU, ", quote(name), ", is of kind sm_", major,
-                                         minor, "; choose a GPU of the H100 or H200 kind with CUDA_VISIBLE_DEVICES"));
+      return fail(Code::unsupported, cat("the plan is for target sm_90a, but the first GPU, ", quote(name), ", is of kind sm_",
+                                         major, minor, "; choose a GPU of the H100 or H200 kind with CUDA_VISIBLE_DEVICES"));
     K31_CUDA(driver, context_retain(&context, number), cat("GPU ", quote(name), " gives no context"));
     return use();
   }
@@ -98,7 +99,8 @@ public:
   Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
                             const Observers &observers) override {
     if (observers.before) // arguments are copied to the host, and copies of what is not yet written help nobody
-      return fail(Code::unsupported, "launches on a GPU are observed after they ran, not before; verify and --per-op need the host");
+      return fail(Code::unsupported,
+                  "launches on a GPU are observed after they ran, not before; verify and --per-op need the host");
     K31_TRY(use());
     K31_TRY(staging.upload(driver, inputs, streams[0]));
     std::vector<std::vector<std::byte>> copies;
@@ -112,7 +114,8 @@ public:
         const plan::Slice &slice = *launch.args()->Get(i);
         copies[i].resize(slice.bytes());
         if (!copies[i].empty())
-          K31_CUDA(driver, copy_out(copies[i].data(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), streams[0]),
+          K31_CUDA(driver,
+                   copy_out(copies[i].data(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), streams[0]),
                    "cannot copy an argument from the GPU");
         args.emplace_back(copies[i]);
       }

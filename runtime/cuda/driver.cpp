@@ -6,13 +6,14 @@
 namespace k31::cuda {
 
 static constexpr const char *kLibrary = "libcuda.so.1";
-static constexpr const char *kRemedy = "; run it on a machine with a GPU of the H100 or H200 kind, or compile the plan with --target cpu";
+static constexpr const char *kRemedy =
+    "; run it on a machine with a GPU of the H100 or H200 kind, or compile the plan with --target cpu";
 
 static Result<void> fill(Driver &driver) {
   void *library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return fail(Code::unsupported, cat("the plan is for target sm_90a, which needs NVIDIA's driver, but ", kLibrary,
-                                       " cannot be opened", kRemedy));
+    return fail(Code::unsupported,
+                cat("the plan is for target sm_90a, which needs NVIDIA's driver, but ", kLibrary, " cannot be opened", kRemedy));
 #define K31_CUDA_FUNCTION(name, symbol, parameters)                                                                              \
   if (!(driver.name = reinterpret_cast<Status(*) parameters>(dlsym(library, symbol))))                                           \
     return fail(Code::unsupported, cat(kLibrary, " has no function ", symbol, "; install a driver for CUDA 12 or later"));

@@ -37,16 +37,16 @@ struct Copy2D {
 };
 
 // Numbers of cuda.h, by their names there.
-constexpr int kMultiprocessors = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-constexpr int kCapabilityMajor = 75;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-constexpr int kCapabilityMinor = 76;     // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-constexpr int kMaxDynamicShared = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr unsigned kNonBlocking = 1;     // CU_STREAM_NON_BLOCKING
-constexpr unsigned kNoTiming = 2;        // CU_EVENT_DISABLE_TIMING
-constexpr int kCaptureThreadLocal = 1;   // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-constexpr Status kOutOfMemory = 2;       // CUDA_ERROR_OUT_OF_MEMORY
-constexpr Status kNoDevice = 100;        // CUDA_ERROR_NO_DEVICE
-constexpr Status kNoBinaryForGpu = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
+constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+constexpr int kCapabilityMajor = 75;    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kCapabilityMinor = 76;    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+constexpr int kMaxDynamicShared = 8;    // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr unsigned kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr unsigned kNoTiming = 2;       // CU_EVENT_DISABLE_TIMING
+constexpr int kCaptureThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr Status kOutOfMemory = 2;      // CUDA_ERROR_OUT_OF_MEMORY
+constexpr Status kNoDevice = 100;       // CUDA_ERROR_NO_DEVICE
+constexpr Status kNoBinaryForGpu = 209; // CUDA_ERROR_NO_BINARY_FOR_GPU
 
 struct Driver {
 #define K31_CUDA_FUNCTION(name, symbol, parameters) Status(*name) parameters;

@@ -1,5 +1,5 @@
-// The functions of the CUDA driver that this runtime calls: K31_CUDA_FUNCTION(name, symbol, parameters). Included by driver.h, once
-// for the table and once to fill it. Symbols are versioned as cuda.h maps them; all are in drivers for CUDA 12.0 and later.
+// The functions of the CUDA driver that this runtime calls: K31_CUDA_FUNCTION(name, symbol, parameters). Included by driver.h,
+// once for the table and once to fill it. Symbols are versioned as cuda.h maps them; all are in drivers for CUDA 12.0 and later.
 K31_CUDA_FUNCTION(init, "cuInit", (unsigned flags))
 K31_CUDA_FUNCTION(driver_version, "cuDriverGetVersion", (int *version))
 K31_CUDA_FUNCTION(device_count, "cuDeviceGetCount", (int *count))
@@ -9,7 +9,7 @@ K31_CUDA_FUNCTION(device_attribute, "cuDeviceGetAttribute", (int *value, int att
 K31_CUDA_FUNCTION(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, int device))
 K31_CUDA_FUNCTION(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))
 K31_CUDA_FUNCTION(context_set, "cuCtxSetCurrent", (Context context))
-K31_CUDA_FUNCTION(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t *total))
+K31_CUDA_FUNCTION(memory_info, "cuMemGetInfo_v2", (size_t *free, size_t *total))
 K31_CUDA_FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address * at, size_t bytes))
 K31_CUDA_FUNCTION(memory_free, "cuMemFree_v2", (Address at))
 K31_CUDA_FUNCTION(pinned_allocate, "cuMemHostAlloc", (void **at, size_t bytes, unsigned flags))

@@ -35,8 +35,7 @@ Result<void> Kernels::load(const plan::Plan &plan, std::string_view target) {
     const auto fits = [&](uint32_t image) { return plan.images()->Get(image)->target()->string_view() == target; };
     const auto chosen = std::find_if(kernel.images()->begin(), kernel.images()->end(), fits);
     if (chosen == kernel.images()->end())
-      return fail(Code::invalid_input,
-                  cat("no image of ", name, " is for ", target, "; the plan is wrong, compile it again"));
+      return fail(Code::invalid_input, cat("no image of ", name, " is for ", target, "; the plan is wrong, compile it again"));
     K31_ASSIGN(const Module loaded, module(plan, *chosen));
     Function function = nullptr;
     K31_CUDA(driver, module_function(&function, loaded, kernel.symbol()->c_str()),

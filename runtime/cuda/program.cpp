@@ -25,8 +25,8 @@ Program::~Program() {
 std::vector<Port> Program::ports(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings) const {
   std::vector<Port> list;
   for (const plan::Binding *binding : bindings) {
-    list.push_back({binding->name()->string_view(),
-                    reinterpret_cast<std::byte *>(address(binding->arena(), binding->offset())), bytes_of(*binding)});
+    list.push_back({binding->name()->string_view(), reinterpret_cast<std::byte *>(address(binding->arena(), binding->offset())),
+                    bytes_of(*binding)});
   }
   return list;
 }

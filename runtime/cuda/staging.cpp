@@ -6,8 +6,8 @@
 
 namespace k31::cuda {
 
-static constexpr Address kGap = 4096;       // inputs that are closer travel together
-static constexpr size_t kMaxPorts = 64;     // of one entry; Load has checked it
+static constexpr Address kGap = 4096;   // inputs that are closer travel together
+static constexpr size_t kMaxPorts = 64; // of one entry; Load has checked it
 
 static Address address(const Port &port) { return reinterpret_cast<Address>(port.data); }
 

@@ -1,7 +1,7 @@
 // Inputs and outputs of runs on their way between the caller's memory and the GPU.
 //
-// Every arena that holds ports has a mirror in pinned memory, and a tensor travels over its own place there. Inputs that lie close
-// to each other become one copy: what is between them is dead before a run.
+// Every arena that holds ports has a mirror in pinned memory, and a tensor travels over its own place there. Inputs that lie
+// close to each other become one copy: what is between them is dead before a run.
 #pragma once
 #include "runtime/cuda/memory.h"
 #include "runtime/device.h"

@@ -62,8 +62,8 @@ public:
       const std::lock_guard lock(mutex);
       active -= count - readers.size();
       if (readers.empty())
-        error = Error{Code::out_of_memory, cat("cannot start a thread that reads weights: ", refused.what(),
-                                               "; raise the limits of the process")};
+        error = Error{Code::out_of_memory,
+                      cat("cannot start a thread that reads weights: ", refused.what(), "; raise the limits of the process")};
     }
     {
       std::unique_lock lock(mutex);

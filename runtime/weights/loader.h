@@ -37,7 +37,6 @@ using MakeSink = std::function<Result<std::unique_ptr<Sink>>()>;
 
 // Reads with up to `threads` readers, 16 at most: straight into place where the sink allows it and rows stay together, else
 // through the buffers.
-Result<void> load(const plan::Plan &plan, const std::string &folder, const MakeSink &sink, int threads,
-                  const Progress &progress);
+Result<void> load(const plan::Plan &plan, const std::string &folder, const MakeSink &sink, int threads, const Progress &progress);
 
 } // namespace k31::weights

@@ -179,7 +179,8 @@ Command addCompile(CLI::App &app) {
   command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");
   const CLI::Range positive(int64_t(1), int64_t(1) << 30);
   command->add_option("model", o.model, "Folder with config.json and the safetensors files")->required()->type_name("MODEL_DIR");
-  command->add_option("--target", o.target, "What the plan runs on: cpu, or sm_90a for H100 and H200. Never guessed")->type_name("cpu|sm_90a");
+  command->add_option("--target", o.target, "What the plan runs on: cpu, or sm_90a for H100 and H200. Never guessed")
+      ->type_name("cpu|sm_90a");
   command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
       ->type_name("AXES");
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();

@@ -178,8 +178,15 @@ void printFacts(const plan::Plan &plan) {
   std::printf("%s, layers %u to %u of %u, hidden %u, vocab %u, context %u, batch %u, activations %s\n", model.family()->c_str(),
               model.layer_begin(), model.layer_end(), model.layers(), model.hidden(), model.vocab(), model.max_context(),
               model.max_batch(), plan::EnumNameDType(model.activations()));
-  for (const plan::Image *image : *plan.images())
-    std::printf("image %-16s %s\n", image->target()->c_str(), readableBytes(image->code()->size()).c_str());
+  // One line a target: on a GPU every kernel has an image of its own.
+  for (uint32_t i = 0, n = 0; i < plan.images()->size(); i += n) {
+    const std::string_view target = plan.images()->Get(i)->target()->string_view();
+    uint64_t bytes = 0;
+    for (n = 0; i + n < plan.images()->size() && plan.images()->Get(i + n)->target()->string_view() == target; ++n)
+      bytes += plan.images()->Get(i + n)->code()->size();
+    std::printf("image %-16s %s%s\n", std::string(target).c_str(), readableBytes(bytes).c_str(),
+                n > 1 ? (" in " + std::to_string(n) + " images").c_str() : "");
+  }
   for (const plan::Entry *entry : *plan.entries())
     std::printf("entry %-16s %s, %u rows, %u segments, %u logit rows, %u commands\n", entry->name()->c_str(),
                 plan::EnumNameEntryKind(entry->kind()), entry->rows(), entry->segments(), entry->logit_rows(),
