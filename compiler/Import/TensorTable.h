@@ -29,7 +29,8 @@ std::string attentionSymbol(llvm::StringRef name, bool fullAttention);
 template <class F> void forEachName(const TensorSpec &spec, llvm::StringRef prefix, F &&visit) {
   std::string name; // one buffer for half a million names
   constexpr size_t length = kPlaceholder.size();
-  size_t first = spec.pattern.find(kPlaceholder), second = first == std::string::npos ? first : spec.pattern.find(kPlaceholder, first + length);
+  size_t first = spec.pattern.find(kPlaceholder),
+         second = first == std::string::npos ? first : spec.pattern.find(kPlaceholder, first + length);
   size_t place = 0;
   llvm::StringRef pattern = spec.pattern;
   auto expert = [&](size_t head) {

@@ -1,5 +1,5 @@
-// Names of a checkpoint's tensors as patterns: "model.layers.{}.experts.{}.w1". The first placeholder stands for the layer, the next
-// one for the expert.
+// Names of a checkpoint's tensors as patterns: "model.layers.{}.experts.{}.w1". The first placeholder stands for the layer, the
+// next one for the expert.
 #pragma once
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"

@@ -16,7 +16,8 @@ struct Config {
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("cols", &Config::cols), f("begin", &Config::begin), f("width", &Config::width),
-        f("ld_x", &Config::ld_x), f("blocks", &Config::blocks), f("x_type", &Config::x_type), f("cache_type", &Config::cache_type);
+        f("ld_x", &Config::ld_x), f("blocks", &Config::blocks), f("x_type", &Config::x_type),
+        f("cache_type", &Config::cache_type);
   }
 };
 

@@ -1,10 +1,10 @@
 // Types that every kernel contract shares: element types, the batch descriptor and the visitor that names Config fields.
 //
 // A kernel header holds two structs. `Config` is what the compiler fixes: every field is four bytes wide (int32_t, float
-// or DType, or an array of int32_t), so that a specialised copy is a plain constant. Its `rows`, the capacity of a bucket, decides
-// the grid on CUDA; host kernels go by the live rows, and there it is 0 unless it drops tall register tiles. `host_limits`, where
-// a Config has it, visits (name, value, most, multiple) of what the host kernel cannot exceed. `Args` is what Bind fixes: only
-// eight-byte pointers, in the order of the op's operands, then its results, then its workspace.
+// or DType, or an array of int32_t), so that a specialised copy is a plain constant. Its `rows`, the capacity of a bucket,
+// decides the grid on CUDA; host kernels go by the live rows, and there it is 0 unless it drops tall register tiles.
+// `host_limits`, where a Config has it, visits (name, value, most, multiple) of what the host kernel cannot exceed. `Args` is
+// what Bind fixes: only eight-byte pointers, in the order of the op's operands, then its results, then its workspace.
 #pragma once
 #if defined(__CUDACC_RTC__) // NVRTC has no standard headers
 typedef unsigned char uint8_t;

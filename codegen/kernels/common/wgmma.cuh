@@ -7,8 +7,8 @@
 
 namespace k31::kernels {
 
-// Rows of 128 bytes in the 128-byte swizzle, eight rows (1024 bytes) a block, blocks one after the other. A step of 16 columns adds
-// 32 bytes to the address.
+// Rows of 128 bytes in the 128-byte swizzle, eight rows (1024 bytes) a block, blocks one after the other. A step of 16 columns
+// adds 32 bytes to the address.
 K31_DEVICE uint64_t matrix_descriptor(const void *tile) {
   const uint64_t address = (shared_address(tile) & 0x3ffff) >> 4, block = 1024 >> 4, swizzle_128 = 1;
   return address | (uint64_t)1 << 16 | block << 32 | swizzle_128 << 62;
