@@ -45,7 +45,6 @@ private:
   SmallVector<StringRef> arenaNames;
   SmallVector<FlatSymbolRefAttr> imageSymbols, kernelSymbols;
   llvm::StringSet<> symbols;
-  std::map<std::tuple<uint32_t, uint64_t, const void *>, Value> slices; // of the current entry
 
   LogicalResult refuse(const Twine &what) { return emitError(loc) << what << "; the plan is damaged, compile it again"; }
 
@@ -180,6 +179,7 @@ private:
     return success();
   }
 
+  // One slice a use: a plan no longer says which uses of a range are the same buffer, and check-plan takes a value for one.
   FailureOr<Value> slice(uint32_t arena, uint64_t offset, ArrayRef<int64_t> shape, Type element) {
     if (failed(arenaExists(arena)))
       return failure();
@@ -188,10 +188,7 @@ private:
       if (extent < 0 || __builtin_mul_overflow(bytes, uint64_t(extent), &bytes) || bytes > uint64_t(INT64_MAX) / 64)
         return refuse("a buffer has more bytes than 64 bits count");
     auto type = RankedTensorType::get(shape, element);
-    Value &known = slices[{arena, offset, type.getAsOpaquePointer()}];
-    if (!known)
-      known = ir::SliceOp::create(builder, loc, type, arenaNames[arena], offset);
-    return known;
+    return ir::SliceOp::create(builder, loc, type, arenaNames[arena], offset).getResult();
   }
   FailureOr<Value> slice(const plan::Slice &slice_) {
     return slice(slice_.arena(), slice_.offset(), {static_cast<int64_t>(slice_.bytes())}, builder.getIntegerType(8, false));
@@ -272,7 +269,6 @@ private:
     auto op = ir::EntryOp::create(builder, loc, text(entry.name()), static_cast<ir::EntryKind>(entry.kind()), entry.rows(),
                                   entry.segments(), entry.logit_rows(), entry.stage(), entry.streams(), entry.events());
     builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
-    slices.clear();
     for (const plan::Binding *input : *entry.inputs())
       if (failed(add<ir::InputOp>(*input)))
         return failure();
