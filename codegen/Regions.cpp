@@ -1,5 +1,5 @@
 #include "codegen/Regions.h"
-#include "codegen/RegionMath.h"
+#include "codegen/ExpandMath.h"
 #include "codegen/kernels/common/region.h"
 #include "codegen/kernels/common/row_operand.h"
 #include "codegen/kernels/nn/row.h"

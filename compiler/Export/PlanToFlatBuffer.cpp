@@ -1,5 +1,5 @@
 #include "compiler/Export/PlanFile.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 #include "dialects/Plan/Plan.h"
 #include "runtime/base/plan_trailer.h"
 #include "runtime/schema/plan_generated.h"

@@ -2,8 +2,8 @@
 // other; each gets the smallest gap that fits, biggest buffers first. Entries never run at the same time, so all of them lay
 // their buffers over the same arenas, which are as large as the largest entry needs.
 #include "compiler/Passes.h"
-#include "compiler/Plan/Buffers.h"
 #include "compiler/Plan/Commands.h"
+#include "compiler/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 

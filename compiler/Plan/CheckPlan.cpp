@@ -2,8 +2,8 @@
 // read before it is written or after another buffer has taken its bytes, and no two commands touch the same bytes, one writing,
 // without an order between them.
 #include "compiler/Passes.h"
-#include "compiler/Plan/Buffers.h"
 #include "compiler/Plan/Commands.h"
+#include "compiler/Sizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>

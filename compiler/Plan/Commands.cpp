@@ -1,5 +1,5 @@
 #include "compiler/Plan/Commands.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 
 using namespace mlir;
 using namespace k31;

@@ -64,7 +64,7 @@ std::string moduleOf(const char *body) {
 
 } // namespace
 
-TEST(RegionMath, IsWithinSomeUlpsOfTheLibrary) {
+TEST(ExpandMath, IsWithinSomeUlpsOfTheLibrary) {
   for (const Case &one : kCases) {
     SCOPED_TRACE(one.body);
     std::vector<float> x(kCount), y(kCount);
@@ -85,7 +85,7 @@ TEST(RegionMath, IsWithinSomeUlpsOfTheLibrary) {
   }
 }
 
-TEST(RegionMath, KeepsLimitsAndNaN) {
+TEST(ExpandMath, KeepsLimitsAndNaN) {
   constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> x(kCount, 0), y(kCount);
   x[0] = nan, x[1] = inf, x[2] = -inf, x[3] = 1e30f, x[4] = -1e30f;

@@ -1,7 +1,7 @@
 // Level-2 ops of one bucket. Conversions see values of level 1 through get(); liveness, weights and caches are handled here.
 #pragma once
 #include "compiler/Conversion/K31ToOps/Buckets.h"
-#include "compiler/Conversion/K31ToOps/Regions.h"
+#include "compiler/Conversion/K31ToOps/Scalars.h"
 #include "compiler/Mesh.h"
 #include "dialects/Attn/Attn.h"
 #include "dialects/Coll/Coll.h"

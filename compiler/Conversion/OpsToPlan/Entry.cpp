@@ -1,6 +1,6 @@
 // One entry function to one plan.entry: values become buffers, ops launches, calls the body's launches of that layer.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 #include "dialects/Coll/Coll.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -1,6 +1,6 @@
 // One plan.kernel for all launches with the same name, Config, Tile, argument types and region.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 
 using namespace mlir;
 using namespace k31;

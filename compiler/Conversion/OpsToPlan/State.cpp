@@ -1,6 +1,6 @@
 // attn.pool to plan.state_member: one cache of one layer each, paged kinds in @cache, slotted kinds in @state.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 
 using namespace mlir;
 using namespace k31;

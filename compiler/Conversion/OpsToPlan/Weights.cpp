@@ -1,6 +1,6 @@
 // nn.stack to plan.weights: a stack's members follow each other in the weights arena, its parts share each member's rows.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
-#include "compiler/Plan/Buffers.h"
+#include "compiler/Sizes.h"
 #include "dialects/Support/Pattern.h"
 
 using namespace mlir;

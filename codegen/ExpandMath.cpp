@@ -1,4 +1,4 @@
-#include "codegen/RegionMath.h"
+#include "codegen/ExpandMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"

@@ -1,4 +1,4 @@
-#include "compiler/Conversion/K31ToOps/Regions.h"
+#include "compiler/Conversion/K31ToOps/Scalars.h"
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
