@@ -1,4 +1,5 @@
 // One entry function to one plan.entry: values become buffers, ops launches, calls the body's launches of that layer.
+#include "compiler/Conversion/OpsToPlan/EntryPorts.h"
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 #include "compiler/Sizes.h"
 #include "dialects/Coll/Coll.h"
@@ -11,21 +12,6 @@ using namespace k31::to_plan;
 
 namespace {
 
-// In the order of the entry contract (runtime/schema/README.md).
-constexpr StringRef kInputs[] = {"tokens",   "counts", "segments", "row_segment", "block_table", "logit_rows",
-                                 "sampling", "mask",   "bias",     "hidden",      "bank"};
-constexpr int64_t kCounts = 4, kSegmentWords = 6; // i32 words of `counts` and of one segment
-
-// What a value of level 2 is: a buffer, the four pointers of a batch, or a layer number.
-struct Known {
-  SmallVector<Value, 1> buffers;
-  std::optional<int64_t> number;
-  int64_t pitch = 0; // elements between rows, for columns of columns
-
-  Known() = default;
-  Known(Value buffer, int64_t pitch = 0) : buffers{buffer}, pitch(pitch) {}
-};
-
 class EntryBuilder {
 public:
   EntryBuilder(func::FuncOp function, OpBuilder &builder, Context &context)
@@ -36,11 +22,12 @@ public:
       return failure();
     builder.setInsertionPointToEnd(&entry.getBody().front());
     SmallVector<Known> arguments;
-    if (failed(buildInputs(arguments)))
+    if (failed(buildInputs(function, builder, arguments)))
       return failure();
     SmallVector<Value> destinations;
     llvm::MapVector<StringAttr, Value> outputs;
-    if (failed(buildOutputs(destinations, outputs)) || failed(walk(function, arguments, destinations, std::nullopt)))
+    if (failed(buildOutputs(function, builder, destinations, outputs)) ||
+        failed(walk(function, arguments, destinations, std::nullopt)))
       return failure();
     for (auto [name, output] : outputs)
       planir::OutputOp::create(builder, function.getLoc(), name.getValue(), output);
@@ -75,109 +62,12 @@ private:
     return success();
   }
 
-  Value alloc(Location loc, StringRef arena, Type type) { return planir::AllocOp::create(builder, loc, type, arena); }
-
-  Value view(Location loc, Value source, int64_t offset, int64_t bytes) {
-    return planir::ViewOp::create(builder, loc, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), source, offset);
-  }
-
   Value slice(Location loc, StringRef arena, int64_t offset, RankedTensorType type) {
     Attribute key = builder.getArrayAttr({builder.getStringAttr(arena), builder.getI64IntegerAttr(offset), TypeAttr::get(type)});
     Value &known = slices[key];
     if (!known)
       known = planir::SliceOp::create(builder, loc, type, arena, offset);
     return known;
-  }
-
-  // The bank of residual blocks is [K, T, H]: as many parts as arguments or results have its name.
-  static RankedTensorType bankOf(RankedTensorType part, int64_t parts) {
-    SmallVector<int64_t> shape{parts};
-    llvm::append_range(shape, part.getShape());
-    return part.clone(shape);
-  }
-
-  // One buffer an output; results with k31.offset are parts of it.
-  LogicalResult buildOutputs(SmallVectorImpl<Value> &destinations, llvm::MapVector<StringAttr, Value> &outputs) {
-    auto nameOf = [&](unsigned i) { return function.getResultAttrOfType<StringAttr>(i, "k31.output"); };
-    int64_t parts = 0;
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      if (!nameOf(i))
-        return function.emitOpError("result ") << i << " has no k31.output, the name of an output of the entry contract";
-      parts += nameOf(i) == "bank";
-    }
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      Type type = function.getResultTypes()[i];
-      if (nameOf(i) == "bank")
-        type = bankOf(cast<RankedTensorType>(type), parts);
-      Value &buffer = outputs[nameOf(i)];
-      if (!buffer)
-        buffer = alloc(function.getLoc(), "io", type);
-      auto offset = function.getResultAttrOfType<IntegerAttr>(i, "k31.offset");
-      destinations.push_back(offset ? view(function.getLoc(), buffer, offset.getInt(), byteSize(function.getResultTypes()[i]))
-                                    : buffer);
-    }
-    return success();
-  }
-
-  // Arguments of the function by k31.input: one buffer an input, parts of it for arguments with k31.offset.
-  LogicalResult buildInputs(SmallVectorImpl<Known> &arguments) {
-    llvm::StringMap<RankedTensorType> types;
-    Type i32 = builder.getI32Type();
-    int64_t bankParts = 0;
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      bankParts += function.getArgAttrOfType<StringAttr>(i, "k31.input") == "bank";
-    auto declare = [&](StringRef name, RankedTensorType type) -> LogicalResult {
-      auto [at, isNew] = types.try_emplace(name, type);
-      if (!isNew && at->second != type)
-        return function.emitOpError("has the input '") << name << "' as " << at->second << " and as " << type;
-      return success();
-    };
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      auto name = function.getArgAttrOfType<StringAttr>(i, "k31.input");
-      Type type = function.getArgumentTypes()[i];
-      LogicalResult declared = success();
-      if (!name)
-        return function.emitOpError("argument ") << i << " has no k31.input, the name of an input of the entry contract";
-      if (auto batch = dyn_cast<attn::BatchType>(type))
-        declared =
-            success(succeeded(declare("counts", RankedTensorType::get({kCounts}, i32))) &&
-                    succeeded(declare("segments", RankedTensorType::get({batch.getSegments(), kSegmentWords}, i32))) &&
-                    succeeded(declare("row_segment", RankedTensorType::get({batch.getRows()}, i32))) &&
-                    succeeded(declare("block_table", RankedTensorType::get({batch.getSegments(), batch.getBlocks()}, i32))));
-      else if (name == "counts")
-        declared = declare("counts", RankedTensorType::get({kCounts}, i32));
-      else if (name == "bank" && isa<RankedTensorType>(type))
-        declared = declare("bank", bankOf(cast<RankedTensorType>(type), bankParts));
-      else if (llvm::is_contained(kInputs, name.getValue()) && isa<RankedTensorType>(type))
-        declared = declare(name, cast<RankedTensorType>(type));
-      else
-        return function.emitOpError("argument ")
-               << i << " is the input '" << name.getValue() << "' of type " << type << ", which the entry contract does not have";
-      if (failed(declared))
-        return failure();
-    }
-    llvm::StringMap<Value> inputs;
-    for (StringRef name : kInputs)
-      if (auto type = types.lookup(name)) {
-        inputs[name] = alloc(function.getLoc(), "io", type);
-        planir::InputOp::create(builder, function.getLoc(), name, inputs[name]);
-      }
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      StringRef name = function.getArgAttrOfType<StringAttr>(i, "k31.input").getValue();
-      Known &argument = arguments.emplace_back();
-      Type type = function.getArgumentTypes()[i];
-      if (isa<attn::BatchType>(type)) {
-        for (StringRef part : {"counts", "segments", "row_segment", "block_table"})
-          argument.buffers.push_back(inputs[part]);
-        continue;
-      }
-      Value buffer = inputs[name];
-      auto offset = function.getArgAttrOfType<IntegerAttr>(i, "k31.offset");
-      if (buffer.getType() != type)
-        buffer = view(function.getLoc(), buffer, offset ? offset.getInt() : 0, byteSize(type));
-      argument.buffers.push_back(buffer);
-    }
-    return success();
   }
 
   // Writes out the ops of a function. destinations[i]: the buffer that result i must be in, or null. On return it holds the
@@ -240,7 +130,7 @@ private:
       int64_t pitch = source.pitch ? source.pitch : type.getShape().back();
       int64_t width = columns.getEnd() - columns.getBegin();
       int64_t bytes = ((rows - 1) * pitch + width) * bits / 8; // the last row ends with the view
-      known[columns] = Known(view(op.getLoc(), source.buffers.front(), columns.getBegin() * bits / 8, bytes), pitch);
+      known[columns] = Known(view(builder, op.getLoc(), source.buffers.front(), columns.getBegin() * bits / 8, bytes), pitch);
       return success();
     }
     if (auto call = dyn_cast<func::CallOp>(op))
@@ -345,13 +235,13 @@ private:
     for (Value result : op.getResults()) {
       Value buffer = wanted.lookup(result);
       if (!buffer)
-        buffer = alloc(op.getLoc(), "activations", result.getType());
+        buffer = alloc(builder, op.getLoc(), "activations", result.getType());
       known[result] = buffer;
       add(buffer, planir::Access::write, result.getType());
     }
     if (int64_t bytes = workspace.getInt()) {
       auto type = RankedTensorType::get({bytes}, builder.getIntegerType(8, false));
-      add(alloc(op.getLoc(), "workspace", type), planir::Access::write, type);
+      add(alloc(builder, op.getLoc(), "workspace", type), planir::Access::write, type);
     }
 
     StringRef place = nameOf(op.getLoc());
