@@ -132,8 +132,9 @@ TEST(Kernels, GateAndUpBecomeOnePairedProductWithSiTU) {
 TEST(Kernels, GroupedLinearReadsPackedWeights) {
   // Two experts of 16 x 32, rows 0..2 and 2..5, then a region.
   Compiled compiled(R"(
-    func.func @f(%x: tensor<6x32xf32>, %w: tensor<2x16x32xf4E2M1FN>, %s: tensor<2x16x1xf8E8M0FNU>, %o: tensor<3xi32>, %live: tensor<1xi32>)
+    func.func @f(%x: tensor<6x32xf32>, %w: tensor<2x16x32xf4E2M1FN>, %s: tensor<2x16x1xf8E8M0FNU>, %o: tensor<3xi32>)
         -> tensor<6x16xf32> {
+      %live = nn.columns %o[2 : 3] : tensor<3xi32>
       %y = moe.grouped_linear %x, %w scale %s offsets %o
         : (tensor<6x32xf32>, tensor<2x16x32xf4E2M1FN>, tensor<2x16x1xf8E8M0FNU>, tensor<3xi32>) -> tensor<6x16xf32>
       %r = nn.map ["relu"] live %live (%y) {
