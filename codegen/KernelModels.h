@@ -1,4 +1,4 @@
-// Models of the KernelOp interface: op -> kernel, Config, split. One file a dialect: NN.cpp, Attn.cpp, Moe.cpp.
+// Models of the KernelOp interface: op -> kernel, Config, split. One file a dialect: NN.cpp, Attn.cpp, Moe.cpp, Coll.cpp.
 #pragma once
 #include "mlir/IR/DialectRegistry.h"
 
@@ -10,5 +10,6 @@ void registerKernelModels(mlir::DialectRegistry &registry);
 void registerNNKernelModels(mlir::DialectRegistry &registry);
 void registerAttnKernelModels(mlir::DialectRegistry &registry);
 void registerMoeKernelModels(mlir::DialectRegistry &registry);
+void registerCollKernelModels(mlir::DialectRegistry &registry);
 
 } // namespace k31

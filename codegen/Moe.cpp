@@ -43,6 +43,7 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
     c.first = read.number(op.getFirst(), "the first expert"), c.experts = read.number(op.getExperts(), "experts");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
     c.type = read.floatType(op.getX(), "x");
+    c.ranked = op.getCoordinate() != nullptr;
     return read.spec("moe.permute", c, Split{1, "the rows of an expert follow from a sum over all tokens: one task"});
   }
 };

@@ -210,6 +210,7 @@ void registerKernelModels(DialectRegistry &registry) {
   registerNNKernelModels(registry);
   registerAttnKernelModels(registry);
   registerMoeKernelModels(registry);
+  registerCollKernelModels(registry);
 }
 
 } // namespace k31

@@ -16,6 +16,7 @@ struct Mesh {
     return {{{"tp", &tp}, {"dp", &dp}, {"ep", &ep}, {"pp", &pp}, {"node", &node}}};
   }
   int64_t ranks() const { return tp * dp * pp; }
+  int64_t edp() const { return ep > tp ? ep / tp : 1; } // dp groups that an expert group spans
 };
 
 // k31.mesh of the module; a diagnostic when it is missing or lacks an axis.

@@ -12,7 +12,7 @@ COMPILER_HEADERS = ("mlir/", "llvm/", "lld/", "clang/")
 # Readers of plan files on the compiler's side must refuse what Load refuses, in the same words: one library, one header.
 PLAN_CHECK = "runtime/plan/plan_file.h"
 TABLE = {
-    "runtime/schema": ((), COMPILER_HEADERS),
+    "runtime/schema": (("runtime/schema/",), COMPILER_HEADERS),
     "runtime": (("runtime/",), COMPILER_HEADERS),
     "codegen/kernels": (("codegen/kernels/",), COMPILER_HEADERS),
     "dialects": (("dialects/",), ()),

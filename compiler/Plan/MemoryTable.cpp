@@ -1,5 +1,5 @@
 #include "compiler/Plan/MemoryTable.h"
-#include "runtime/schema/plan_generated.h"
+#include "runtime/schema/shares.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -49,7 +49,8 @@ MemoryTable memoryTable(const plan::Plan &plan) {
   std::map<WeightKind, uint64_t> weights;
   uint64_t weightBytes = 0;
   for (const plan::WeightStack *stack : *plan.weights()) {
-    const uint64_t bytes = stack->layout()->row_count() * stack->layout()->byte_count() * stack->offsets()->size();
+    const uint64_t bytes =
+        stack->layout()->row_count() * stack->layout()->byte_count() * plan::held_members(*plan.mesh(), *stack);
     weights[kindOf(stack->pattern()->c_str())] += bytes;
     weightBytes += bytes;
   }

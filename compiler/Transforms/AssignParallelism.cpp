@@ -49,8 +49,14 @@ struct AssignParallelismPass : impl::AssignParallelismBase<AssignParallelismPass
       return refuse() << "ep=" << m.ep << " does not divide the " << m.tp * m.dp << " ranks of a stage (tp x dp)";
     if (m.ranks() % m.node)
       return refuse() << "node=" << m.node << " does not divide the " << m.ranks() << " ranks";
-    if (m.ranks() != 1)
-      return refuse() << "this build plans one rank, not " << m.ranks() << "; leave --mesh out";
+    if (m.ep > m.tp ? m.ep % m.tp : m.tp % m.ep)
+      return refuse() << "ep=" << m.ep << " and tp=" << m.tp
+                      << ": a group of experts holds whole tp groups or lies inside one, so one "
+                      << "must divide the other";
+    if (m.edp() > 1)
+      return refuse() << "ep=" << m.ep << " spans " << m.edp() << " dp groups; this build splits experts inside a tp group only";
+    if (m.pp > 1)
+      return refuse() << "pp=" << m.pp << ": this build plans one stage";
     return success();
   }
 

@@ -1,5 +1,7 @@
 // The coll dialect: whatever needs another rank. See CollOps.td.
 #pragma once
+#include "dialects/Coll/CollMesh.h"
+#include "dialects/Interfaces/KernelOp.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -10,7 +12,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Coll/CollDialect.h.inc"
-#include "dialects/Coll/CollEnums.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Coll/CollOps.h.inc"

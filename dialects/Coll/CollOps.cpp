@@ -15,6 +15,7 @@ void CollDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
+  declarePromisedInterfaces<k31::KernelOp, JoinOp>(); // codegen attaches the model
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {
@@ -80,6 +81,21 @@ LogicalResult DispatchOp::verify() {
   for (RankedTensorType type : {*rows, *rowIds, *source})
     if (capacity < 1 || type.getDimSize(0) != capacity)
       return emitOpError() << "a result has " << type.getDimSize(0) << " rows, expected the capacity of " << capacity;
+  return success();
+}
+
+LogicalResult JoinOp::verify() {
+  auto x = k31::shaped(*this, "x", getX(), "[size T, C]"), result = k31::shaped(*this, "result", getResult(), "[T, N]");
+  if (failed(x) || failed(result) || failed(verifySize(*this)) || failed(k31::isLive(*this, getLive())) ||
+      failed(k31::isElement(*this, "result", *result, x->getElementType())))
+    return failure();
+  int64_t size = getSize(), part = x->getDimSize(1), columns = result->getDimSize(1);
+  if (x->getDimSize(0) != size * result->getDimSize(0))
+    return emitOpError() << "x has " << x->getDimSize(0) << " rows, expected " << size << " times the " << result->getDimSize(0)
+                         << " of the result";
+  if (columns > size * part || columns <= (size - 1) * part)
+    return emitOpError() << "result has " << columns << " columns, expected more than " << (size - 1) * part << " and at most "
+                         << size * part << ": " << size << " parts of " << part;
   return success();
 }
 

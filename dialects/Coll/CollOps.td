@@ -1,21 +1,12 @@
 #ifndef K31_COLL_OPS_TD
 #define K31_COLL_OPS_TD
 include "dialects/Coll/CollDialect.td"
-include "mlir/IR/EnumAttr.td"
+include "dialects/Coll/CollMesh.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Coll_Axis : I32EnumAttr<"Axis", "a mesh axis", [
-  I32EnumAttrCase<"tp", 1>, I32EnumAttrCase<"dp", 2>, I32EnumAttrCase<"ep", 3>, I32EnumAttrCase<"pp", 4>]> {
-  let cppNamespace = "::k31::coll";
-}
-def Coll_Transport : I32EnumAttr<"Transport", "who moves rows between ranks", [
-  I32EnumAttrCase<"library", 0>, I32EnumAttrCase<"peer", 1>]> {
-  let cppNamespace = "::k31::coll";
-}
 
 class Coll_Op<string mnemonic, list<Trait> traits = []> : Op<Coll_Dialect, mnemonic, traits> {
   let hasVerifier = 1;
@@ -34,6 +25,17 @@ def Coll_AllReduceOp : Coll_Resize<"all_reduce", "sum over the ranks: [T, C] to 
 def Coll_ReduceScatterOp : Coll_Resize<"reduce_scatter", "sum, then a share of the rows: [T, C] to [T / size, C]">;
 def Coll_AllGatherOp : Coll_Resize<"all_gather", "the rows of all ranks: [T, C] to [T size, C]">;
 def Coll_BroadcastOp : Coll_Resize<"broadcast", "the rows of coordinate 0: [T, C] to [T, C]">;
+
+def Coll_JoinOp : Coll_Op<"join", [Pure]> {
+  let summary = "columns of the ranks side by side: gathered rows [size T, C] to [T, N], N at most size C";
+  let description = [{
+    Local work behind an all_gather of parts of columns: row s T + t of x is the part of coordinate s of row t. The last part may
+    be longer than what is left of N.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, I64Attr:$size);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$x `live` $live `size` $size attr-dict `:` functional-type(operands, results)";
+}
 
 def Coll_DispatchOp : Coll_Op<"dispatch", [Pure]> {
   let summary = "rows to the ranks of their experts: [T, C], ids [T, k] to rows [capacity, C], ids [capacity, k], source [capacity]";

@@ -28,11 +28,16 @@ def Moe_RouteOp : Moe_Op<"route", [Pure, InferTypeOpAdaptor]> {
 
 def Moe_PermuteOp : Moe_Op<"permute", [Pure, InferTypeOpAdaptor]> {
   let summary = "groups rows by expert: [T, C] and ids [T, k] to rows [T k, C], offsets [experts + 1], slot [T, k]";
-  let description = "Experts [first, first + experts) are local; slot is -1 for a choice that lives elsewhere.";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Moe_Live:$live, I64Attr:$first, I64Attr:$experts);
+  let description = [{
+    Experts [first, first + experts) are local; slot is -1 for a choice that lives elsewhere. With a `coordinate` (i32 [1], of this
+    rank on the axis that shares out the experts) `first` is coordinate times experts: one program serves all ranks.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Moe_Live:$live, Optional<AnyRankedTensor>:$coordinate, I64Attr:$first,
+                       I64Attr:$experts);
   let results = (outs AnyRankedTensor:$rows, AnyRankedTensor:$offsets, AnyRankedTensor:$slot);
   let assemblyFormat = [{
-    $x `by` $ids `live` $live `first` $first `experts` $experts attr-dict `:` type($x) `,` type($ids) `,` type($live)
+    $x `by` $ids `live` $live (`at` $coordinate^)? `first` $first `experts` $experts attr-dict
+    `:` type($x) `,` type($ids) `,` type($live) (`,` type($coordinate)^)?
   }];
   let hasVerifier = 1;
 }

@@ -30,6 +30,14 @@ LogicalResult PermuteOp::verify() {
     return failure();
   if (static_cast<int64_t>(getFirst()) < 0)
     return emitOpError() << "the first local expert is " << static_cast<int64_t>(getFirst()) << ", expected 0 or more";
+  if (!getCoordinate())
+    return success();
+  auto coordinate = shaped(*this, "coordinate", getCoordinate(), "[1]");
+  if (failed(coordinate) || failed(isElement(*this, "coordinate", *coordinate, i32(*this))))
+    return failure();
+  if (coordinate->getDimSize(0) != 1 || getFirst() != 0)
+    return emitOpError() << "a coordinate is one number that says which experts are local, so first must be 0, found "
+                         << coordinate->getDimSize(0) << " numbers and first " << getFirst();
   return success();
 }
 

@@ -1,5 +1,6 @@
 // The nn dialect: dense parts. See NNOps.td.
 #pragma once
+#include "dialects/Coll/CollMesh.h"
 #include "dialects/Interfaces/KernelOp.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"

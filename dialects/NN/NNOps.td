@@ -1,5 +1,6 @@
 #ifndef K31_NN_OPS_TD
 #define K31_NN_OPS_TD
+include "dialects/Coll/CollMesh.td"
 include "dialects/NN/NNDialect.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/CommonAttrConstraints.td"
@@ -43,13 +44,19 @@ def NN_StackOp : NN_Op<"stack", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     rows. `rows[i]` rows of part i are used, counted from 0; a vector's rows are its elements. With a leading expert
     dimension this holds for each expert.
 
+    With a `shard` the ranks of an axis share out the rows or columns of each part, or the experts: type and `rows` are the share of a
+    rank, coordinate c holds what begins at c times the share, and what is past the end of a tensor is zero.
+
     ```mlir
     nn.stack @stack.self_attn.qkv_proj [@self_attn.q_proj, @self_attn.k_proj, @self_attn.v_proj] rows [256, 256, 256] : tensor<768x192xbf16>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of tensors">:$parts,
-                       DenseI64ArrayAttr:$rows, DefaultValuedAttr<I64Attr, "0">:$interleave, TypeAttrOf<Tensor>:$type);
-  let assemblyFormat = "$sym_name $parts `rows` $rows (`interleave` $interleave^)? attr-dict `:` $type";
+                       DenseI64ArrayAttr:$rows, DefaultValuedAttr<I64Attr, "0">:$interleave,
+                       OptionalAttr<Coll_Axis>:$shard_axis, OptionalAttr<Coll_ShardOf>:$shard_of, TypeAttrOf<Tensor>:$type);
+  let assemblyFormat = [{
+    $sym_name $parts `rows` $rows (`interleave` $interleave^)? (`shard` $shard_axis^ $shard_of)? attr-dict `:` $type
+  }];
   let hasVerifier = 1;
 }
 

@@ -65,6 +65,8 @@ LogicalResult StackOp::verify() {
   for (int64_t rows : getRows())
     if (rows < 1)
       return emitOpError() << "expected at least one row of each part, found " << rows;
+  if (!getShardAxis() != !getShardOf())
+    return emitOpError() << "a shard needs both an axis and what is divided";
   int64_t group = getInterleave();
   if (group == 0)
     return success();
@@ -77,7 +79,15 @@ LogicalResult StackOp::verify() {
   return success();
 }
 
+// Does a row of the stack fit a row of its part: equal, or a share of its columns?
+static bool fitsRow(ArrayRef<int64_t> want, ArrayRef<int64_t> have, bool columns) {
+  if (!columns || want.size() != 1 || have.size() != 1)
+    return want == have;
+  return want.front() <= have.front();
+}
+
 LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const bool columns = getShardOf() == coll::ShardOf::columns, someExperts = getShardOf() == coll::ShardOf::members;
   auto type = cast<RankedTensorType>(getType());
   TensorOp first;
   for (auto [attr, used] : llvm::zip(getParts(), getRows())) {
@@ -95,14 +105,20 @@ LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << "part " << name << " holds " << partType.getElementType() << ", but the stack holds "
                            << type.getElementType();
     bool experts = part.hasExperts();
-    if (experts != first.hasExperts() || (experts && (type.getRank() < 2 || part.getExperts() != type.getDimSize(0))))
+    auto wrongExperts = [&] {
+      return type.getRank() < 2 ||
+             (someExperts ? part.getExperts() < type.getDimSize(0) : part.getExperts() != type.getDimSize(0));
+    };
+    if (someExperts && !experts)
+      return emitOpError() << "shares out the members of part " << name << ", which has no experts";
+    if (experts != first.hasExperts() || (experts && wrongExperts()))
       return emitOpError() << "part " << name << " has " << part.getExperts() << " experts, but the stack's type is " << type;
     ArrayRef<int64_t> partShape = partType.getShape().drop_front(experts), shape = type.getShape().drop_front(experts);
     RowShape want = rowShape(shape, shape.size() == 1);
     if (partShape.empty())
       return emitOpError() << "part " << name << " is a scalar, but the stack's type is " << type;
     RowShape have = rowShape(partShape, shape.size() == 1);
-    if (have.row != want.row)
+    if (!fitsRow(want.row, have.row, columns))
       return emitOpError() << "part " << name << " has rows of shape " << shapeText(have.row)
                            << ", but the stack has rows of shape " << shapeText(want.row);
     if (used > have.count)

@@ -17,7 +17,7 @@ def Plan_ArenaKind : Plan_Enum<"ArenaKind", ["weights", "cache", "state", "activ
 def Plan_Access : Plan_Enum<"Access", ["read", "write", "update"]>;
 def Plan_StateKind : Plan_Enum<"StateKind", ["latent", "index", "kda", "conv", "draft"]>;
 def Plan_EntryKind : Plan_Enum<"EntryKind", ["prefill", "decode"]>;
-def Plan_MeshAxis : Plan_Enum<"MeshAxis", ["none", "tp", "dp", "ep", "pp"]>;
+def Plan_MeshAxis : Plan_Enum<"MeshAxis", ["none", "tp", "dp", "ep", "pp", "edp"]>;
 def Plan_ShardOf : Plan_Enum<"ShardOf", ["rows", "columns", "members"]>;
 def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "dispatch",
                                                        "combine", "send", "recv"]>;

@@ -1,5 +1,6 @@
 // Images, kernels and commands.
 #include "runtime/plan/check.h"
+#include "runtime/schema/shares.h"
 
 namespace k31::check {
 
@@ -98,25 +99,9 @@ struct Checker {
     return {};
   }
 
-  uint64_t ranks(plan::MeshAxis axis) const {
-    const plan::Mesh &mesh = *plan.mesh();
-    switch (axis) {
-    case plan::MeshAxis::tp:
-      return mesh.tp();
-    case plan::MeshAxis::dp:
-      return mesh.dp();
-    case plan::MeshAxis::ep:
-      return mesh.ep();
-    case plan::MeshAxis::pp:
-      return mesh.pp();
-    default:
-      return 1;
-    }
-  }
-
   // Bytes that a collective writes to its destination at least, of a source of `bytes`. At most 2^47 * 2^16.
   uint64_t received(const plan::Collective &c, uint64_t bytes) const {
-    const uint64_t n = ranks(c.axis());
+    const uint64_t n = plan::ranks_along(*plan.mesh(), c.axis());
     switch (c.op()) {
     case plan::CollectiveOp::all_gather:
       return bytes * n;

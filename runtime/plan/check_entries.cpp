@@ -97,6 +97,7 @@ struct EntryChecker {
     K31_TRY(expect(in, "sampling", plan::DType::u8, {L, 24}, last && L > 0));
     K31_TRY(expect(in, "mask", plan::DType::u8, {L, V}, false));
     K31_TRY(expect(in, "bias", plan::DType::f32, {L, V}, false));
+    K31_TRY(expect(in, "coordinates", plan::DType::i32, {8}, false));
     K31_TRY(expect(in, "hidden", m.activations(), {T, H}, handed_in));
     K31_TRY(expect(in, "bank", m.activations(), {kAny, T, H}, false)); // families without a residual bank have none
     K31_TRY(expect(out, "logits", plan::DType::f32, {L, V}, last && L > 0));

@@ -1,6 +1,7 @@
 // No byte of an arena belongs to two weights. Members may lie between each other's rows (gate and up, in groups), so their ranges
 // may cross; then the pattern in which their rows repeat must keep them apart.
 #include "runtime/plan/check.h"
+#include "runtime/schema/shares.h"
 #include "runtime/weights/placement.h"
 #include <algorithm>
 #include <array>
@@ -60,7 +61,7 @@ struct Sweep {
       const plan::WeightStack &w = *plan.weights()->Get(s);
       uint64_t extent = 0;
       weights::dest_extent(*w.layout(), &extent); // checked before
-      for (uint32_t m = 0; m < w.files()->size(); ++m) {
+      for (uint32_t m = 0; m < plan::held_members(*plan.mesh(), w); ++m) {
         const uint64_t dest = w.dest() + m * w.stride();
         list.push_back({w.arena(), s, m, dest + w.layout()->group_begin() * w.layout()->dest_row_bytes(), dest + extent});
       }

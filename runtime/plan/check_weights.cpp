@@ -1,6 +1,7 @@
 // Files of the checkpoint, stacks, and the placement of their rows.
 #include "runtime/base/safetensors.h"
 #include "runtime/plan/check.h"
+#include "runtime/schema/shares.h"
 #include "runtime/weights/placement.h"
 
 namespace k31::check {
@@ -68,19 +69,20 @@ static Result<void> stack(const plan::Plan &plan, const plan::WeightStack &stack
                         ", which has ", file.bytes()));
   }
 
-  if (stack.arena() >= plan.arenas()->size() || plan.arenas()->Get(stack.arena())->kind() != plan::ArenaKind::weights)
-    return refuse(cat(name, " goes to arena ", stack.arena(), ", which is no arena of kind weights"));
-  const uint64_t size = plan.arenas()->Get(stack.arena())->bytes();
-  uint64_t extent = 0, last = 0;
-  const bool counted = weights::dest_extent(*stack.layout(), &extent) &&
-                       !__builtin_mul_overflow(stack.stride(), uint64_t(stack.files()->size() - 1), &last) &&
-                       !__builtin_add_overflow(last, stack.dest(), &last);
-  if (!counted || !fits(last, extent, size))
-    return refuse(cat(name, " ends outside its arena of ", size, " bytes: ", stack.files()->size(), " members every ",
-                      stack.stride(), " bytes from ", stack.dest()));
   if (stack.shard() &&
       (!in_range(stack.shard()->axis(), plan::MeshAxis::MAX) || !in_range(stack.shard()->of(), plan::ShardOf::MAX)))
     return refuse(name + " is split in a way that the schema does not have");
+  if (stack.arena() >= plan.arenas()->size() || plan.arenas()->Get(stack.arena())->kind() != plan::ArenaKind::weights)
+    return refuse(cat(name, " goes to arena ", stack.arena(), ", which is no arena of kind weights"));
+  const uint64_t size = plan.arenas()->Get(stack.arena())->bytes();
+  const uint32_t held = plan::held_members(*plan.mesh(), stack);
+  uint64_t extent = 0, last = 0;
+  const bool counted = weights::dest_extent(*stack.layout(), &extent) &&
+                       !__builtin_mul_overflow(stack.stride(), uint64_t(held - 1), &last) &&
+                       !__builtin_add_overflow(last, stack.dest(), &last);
+  if (!counted || !fits(last, extent, size))
+    return refuse(cat(name, " ends outside its arena of ", size, " bytes: ", held, " members every ", stack.stride(),
+                      " bytes from ", stack.dest()));
   return {};
 }
 

@@ -11,8 +11,8 @@
 namespace k31::kernels::permute {
 
 // Expert of this rank, or a value >= experts.
-template <Config c> K31_DEVICE uint32_t local_expert(const Args &args, int64_t choice) {
-  return (uint32_t)args.ids[choice] - (uint32_t)c.first;
+K31_DEVICE uint32_t local_expert(const Args &args, uint32_t first_expert, int64_t choice) {
+  return (uint32_t)args.ids[choice] - first_expert;
 }
 
 // Turns counts into starts: exclusive sums over the experts. Returns the number of all counted rows.
@@ -42,6 +42,7 @@ template <Config c, Tile t> K31_DEVICE int32_t start_experts(int32_t *count, int
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   int32_t *start = (int32_t *)shared_memory(), *before = start + c.experts, *scratch = before + c.experts, *own = scratch + 32;
   const int32_t live = *args.live;
+  const uint32_t first_expert = args.first(c);
   const int64_t choices = (int64_t)live * c.top_k;
   const int64_t run_begin = (int64_t)live * blockIdx.x / gridDim.x * c.top_k,
                 run_end = (int64_t)live * (blockIdx.x + 1) / gridDim.x * c.top_k;
@@ -49,7 +50,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     start[e] = before[e] = 0;
   __syncthreads();
   for (int64_t i = threadIdx.x; i < choices; i += t.threads()) {
-    uint32_t e = local_expert<c>(args, i);
+    uint32_t e = local_expert(args, first_expert, i);
     if (e < (uint32_t)c.experts) {
       atomicAdd(start + e, 1);
       if (i < run_begin)
@@ -60,17 +61,17 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   int32_t all = start_experts<c, t>(start, scratch);
   for (int e = threadIdx.x; e < c.experts; e += t.threads()) {
     if (blockIdx.x == 0)
-      args.offsets[e] = start[e];
+      args.offsets(c)[e] = start[e];
     before[e] += start[e]; // from here on the cursor of the expert
   }
   if (blockIdx.x == 0 && threadIdx.x == 0)
-    args.offsets[c.experts] = all;
+    args.offsets(c)[c.experts] = all;
   __syncthreads();
 
   for (int64_t first = run_begin; first < run_end; first += t.threads()) {
     const int count = least(run_end - first, t.threads());
     const int mine = threadIdx.x;
-    uint32_t e = mine < count ? local_expert<c>(args, first + mine) : 0xffffffffu;
+    uint32_t e = mine < count ? local_expert(args, first_expert, first + mine) : 0xffffffffu;
     own[mine] = (int32_t)e;
     __syncthreads();
     int32_t slot = -1, rank = 0;
@@ -84,12 +85,12 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     if (held)
       atomicAdd(before + e, 1);
     if (mine < count)
-      args.slot[first + mine] = slot;
+      args.slot(c)[first + mine] = slot;
     own[mine] = slot;
     __syncthreads();
     for (int i = warp_id(); i < count; i += t.threads() / 32)
       if (own[i] >= 0)
-        copy_row<c.type>(element<c.type>(args.out, (int64_t)own[i] * c.cols),
+        copy_row<c.type>(element<c.type>(args.out(c), (int64_t)own[i] * c.cols),
                          element<c.type>(args.x, (first + i) / c.top_k * c.ld_x), c.cols, lane_id(), 32);
     __syncthreads();
   }

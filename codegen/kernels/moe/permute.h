@@ -1,6 +1,7 @@
-// Rows grouped by expert: the layout invariant of the moe dialect. Experts in [first, first + experts) are held here.
-// offsets[e] .. offsets[e + 1] are the rows of local expert e; inside an expert rows keep the order of the tokens.
-// slot[t, i] is the row of choice i of token t, -1 when its expert lives elsewhere. Runs as one task: it is a prefix sum.
+// Rows grouped by expert: the layout invariant of the moe dialect. Experts in [first, first + experts) are held here; with
+// `ranked` the first one is the rank's coordinate times `experts`. offsets[e] .. offsets[e + 1] are the rows of local expert e;
+// inside an expert rows keep the order of the tokens. slot[t, i] is the row of choice i of token t, -1 when its expert lives
+// elsewhere. Runs as one task: it is a prefix sum.
 #pragma once
 #include "codegen/kernels/common/types.h"
 
@@ -14,10 +15,11 @@ struct Config {
   int32_t experts = 0; // local experts
   int32_t ld_x = 0;
   DType type = DType::bf16;
+  int32_t ranked = 0; // 1: a coordinate operand is present
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("cols", &Config::cols), f("top_k", &Config::top_k), f("first", &Config::first),
-        f("experts", &Config::experts), f("ld_x", &Config::ld_x), f("type", &Config::type);
+        f("experts", &Config::experts), f("ld_x", &Config::ld_x), f("type", &Config::type), f("ranked", &Config::ranked);
   }
 };
 
@@ -25,9 +27,13 @@ struct Args {
   const void *x;       // [T, cols]
   const int32_t *ids;  // [T, top_k]
   const int32_t *live; // [1] live rows
-  void *out;           // [T * top_k, cols]
-  int32_t *offsets;    // [experts + 1]
-  int32_t *slot;       // [T, top_k]
+  // coordinate [1] int32 when `ranked`; out [T * top_k, cols]; offsets [experts + 1] int32; slot [T, top_k] int32
+  void *tail[4];
+
+  constexpr int32_t first(const Config &c) const { return c.ranked ? *(const int32_t *)tail[0] * c.experts : c.first; }
+  constexpr void *out(const Config &c) const { return tail[c.ranked]; }
+  constexpr int32_t *offsets(const Config &c) const { return (int32_t *)tail[c.ranked + 1]; }
+  constexpr int32_t *slot(const Config &c) const { return (int32_t *)tail[c.ranked + 2]; }
 };
 
 } // namespace k31::kernels::permute

@@ -15,11 +15,12 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
   if (task != 0)
     return;
-  int32_t *offsets = args->offsets;
+  int32_t *offsets = args->offsets(c), *slots = args->slot(c);
+  const uint32_t first = args->first(c);
   int64_t choices = (int64_t)*args->live * c.top_k, row_bytes = c.cols * bytes_of(c.type);
   memset(offsets, 0, (c.experts + 1) * sizeof(int32_t));
   auto local = [&](int64_t choice) __attribute__((always_inline)) { // expert of this rank, or a value >= experts
-    return (uint32_t)args->ids[choice] - (uint32_t)c.first;
+    return (uint32_t)args->ids[choice] - first;
   };
   for (int64_t i = 0; i < choices; ++i)
     if (local(i) < (uint32_t)c.experts)
@@ -29,11 +30,11 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   for (int64_t i = 0; i < choices; ++i) {
     uint32_t expert = local(i);
     if (expert >= (uint32_t)c.experts) {
-      args->slot[i] = -1;
+      slots[i] = -1;
       continue;
     }
-    int32_t slot = args->slot[i] = offsets[expert]++;
-    memcpy(element(args->out, c.type, (int64_t)slot * c.cols), element(args->x, c.type, i / c.top_k * c.ld_x), row_bytes);
+    int32_t slot = slots[i] = offsets[expert]++;
+    memcpy(element(args->out(c), c.type, (int64_t)slot * c.cols), element(args->x, c.type, i / c.top_k * c.ld_x), row_bytes);
   }
   // Each cursor now stands at the end of its expert, which is the start of the next one.
   for (int e = c.experts; e > 0; --e)

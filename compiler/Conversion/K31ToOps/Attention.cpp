@@ -12,9 +12,10 @@ constexpr int64_t kChunk = 16; // tokens of KDA's chunk form in prefill
 // bound sigmoid(exp(A) z) with a bound, -exp(A) softplus(z) without one. fp32, at most 0.
 static Value logDecay(OpsBuilder &o, model::KDAOp op, Value x) {
   DictionaryAttr w = op.getWeights();
-  Value z = o.linear(o.linear(x, o.symbol(w, "f_a_proj"), o.activation), o.symbol(w, "f_b_proj"), o.f32());
-  Value bias = o.weight(o.symbol(w, "dt_bias"));
-  Value rate = o.weight(o.symbol(w, "A_log"), {static_cast<int64_t>(op.getHeads())}); // the tensor may be padded
+  const Cut heads = o.headRows(op.getHeads());
+  Value z = o.linear(o.linear(x, o.symbol(w, "f_a_proj"), o.activation), o.symbol(w, "f_b_proj"), o.f32(), heads);
+  Value bias = o.weight(o.symbol(w, "dt_bias"), {}, heads);
+  Value rate = o.weight(o.symbol(w, "A_log"), {static_cast<int64_t>(op.getHeads())}, heads); // the tensor may be padded
   std::optional<APFloat> bound = op.getGateBound();
   return o.map("self_attn.log_decay", "log_decay", {z, bias, rate}, o.f32(), [&](Scalars &s, ValueRange in) {
     Value shifted = s.add(in[0], in[1]), scale = s.exp(in[2]);
@@ -31,8 +32,9 @@ static Value convolved(OpsBuilder &o, model::KDAOp op, Value x) {
     return SmallVector<FlatSymbolRefAttr>{o.symbol(w, ("q" + suffix).str()), o.symbol(w, ("k" + suffix).str()),
                                           o.symbol(w, ("v" + suffix).str())};
   };
-  Value qkv = o.linear(x, "self_attn.qkv_proj", joint("_proj"), o.activation);
-  Value taps = o.weight("self_attn.qkv_conv1d", joint("_conv1d"));
+  const Cut heads = o.headRows(op.getHeads());
+  Value qkv = o.linear(x, "self_attn.qkv_proj", joint("_proj"), o.activation, heads);
+  Value taps = o.weight("self_attn.qkv_conv1d", joint("_conv1d"), heads);
   int64_t channels = OpsBuilder::columnsOf(qkv);
   Value window = o.cache(attn::CacheKind::conv, {static_cast<int64_t>(op.getTaps()) - 1, channels}, o.activation);
   Value sums = attn::ShortConvOp::create(o.b, o.at("self_attn.qkv_conv1d"), o.rowsOf(qkv, channels, o.f32()), qkv, taps, window,
@@ -42,19 +44,20 @@ static Value convolved(OpsBuilder &o, model::KDAOp op, Value x) {
 
 Value convert(OpsBuilder &o, model::KDAOp op) {
   DictionaryAttr w = op.getWeights();
-  const int64_t heads = op.getHeads(), D = op.getHeadDim(), P = heads * D;
+  const Cut rows = o.headRows(op.getHeads()), columns = o.headColumns(op.getHeads());
+  const int64_t heads = rows.share(op.getHeads()), D = op.getHeadDim(), P = heads * D; // of this rank
   Value x = o.get(op.getX());
   Value qkv = convolved(o, op, x);
   Value decay = logDecay(o, op, x);
-  Value beta = o.map("self_attn.b_proj", "sigmoid", {o.linear(x, o.symbol(w, "b_proj"), o.f32())}, o.f32(),
+  Value beta = o.map("self_attn.b_proj", "sigmoid", {o.linear(x, o.symbol(w, "b_proj"), o.f32(), rows)}, o.f32(),
                      [](Scalars &s, ValueRange in) { return s.sigmoid(in[0]); });
   Value state = o.cache(attn::CacheKind::kda, {heads, D, D}, o.f32());
   Value q = o.columns(qkv, 0, P), k = o.columns(qkv, P, 2 * P), v = o.columns(qkv, 2 * P, 3 * P);
   Value out = attn::KDAOp::create(o.b, o.at("self_attn.kda"), o.rowsOf(qkv, P, o.activation), q, k, v, decay, beta, state,
                                   o.batch, static_cast<uint64_t>(heads), static_cast<uint64_t>(o.bucket.isDecode() ? 1 : kChunk));
   FlatSymbolRefAttr full = o.symbol(w, "g_proj");
-  Value gate = full ? o.linear(x, full, o.activation)
-                    : o.linear(o.linear(x, o.symbol(w, "g_a_proj"), o.activation), o.symbol(w, "g_b_proj"), o.activation);
+  Value gate = full ? o.linear(x, full, o.activation, rows)
+                    : o.linear(o.linear(x, o.symbol(w, "g_a_proj"), o.activation), o.symbol(w, "g_b_proj"), o.activation, rows);
   FlatSymbolRefAttr gain = o.symbol(w, "o_norm");
   const double eps = op.getEps().convertToFloat();
   // Norm before gate, per head: o rsqrt(mean(o^2) + eps) gain sigmoid(gate), one rounding.
@@ -62,7 +65,7 @@ Value convert(OpsBuilder &o, model::KDAOp op) {
       OpsBuilder::label(gain), "gated_rms_norm", {out, o.weight(gain), gate}, o.activation,
       [&](Scalars &s, ValueRange in) { return s.mul(s.mul(s.mul(in[0], s.inverseRms(in[0], D, eps)), in[1]), s.sigmoid(in[2])); },
       heads);
-  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation), coll::Axis::tp);
+  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation, columns), coll::Axis::tp);
 }
 
 Value convert(OpsBuilder &o, model::QueryLatentOp op) {
@@ -109,16 +112,19 @@ static Value appendLatent(OpsBuilder &o, model::MLAOp op, Value x) {
 // Absorbed form: kv_b's key rows of a head carry its queries into latent space, its value rows carry the sums back.
 Value convert(OpsBuilder &o, model::MLAOp op) {
   DictionaryAttr w = op.getWeights();
-  const int64_t heads = op.getHeads(), nope = op.getNope(), value = op.getValue(), rank = op.getKvRank();
+  const Cut rows = o.headRows(op.getHeads()), columns = o.headColumns(op.getHeads());
+  const int64_t heads = rows.share(op.getHeads()); // of this rank
+  const int64_t nope = op.getNope(), value = op.getValue(), rank = op.getKvRank();
   Value x = o.get(op.getX());
   FlatSymbolRefAttr lowRank = o.symbol(w, "q_b_proj");
-  Value q = lowRank ? o.linear(o.get(op.getQa()), lowRank, o.activation) : o.linear(x, o.symbol(w, "q_proj"), o.activation);
+  Value q =
+      lowRank ? o.linear(o.get(op.getQa()), lowRank, o.activation, rows) : o.linear(x, o.symbol(w, "q_proj"), o.activation, rows);
   Value cache = appendLatent(o, op, x);
-  Value kv = o.weight(o.symbol(w, "kv_b_proj"));
-  auto perHead = [&](StringRef label, Value in, int64_t begin, int64_t rows, int64_t out, Type element,
+  Value kv = o.weight(o.symbol(w, "kv_b_proj"), {}, rows);
+  auto perHead = [&](StringRef label, Value in, int64_t begin, int64_t count, int64_t out, Type element,
                      bool transposed) -> Value {
     return nn::HeadLinearOp::create(o.b, o.at(label), o.rowsOf(in, heads * out, element), in, kv, o.live,
-                                    static_cast<uint64_t>(heads), static_cast<uint64_t>(begin), static_cast<uint64_t>(rows),
+                                    static_cast<uint64_t>(heads), static_cast<uint64_t>(begin), static_cast<uint64_t>(count),
                                     transposed);
   };
   Value latentQuery = perHead("self_attn.kv_b_proj.keys", q, 0, nope, rank, o.f32(), true);
@@ -130,9 +136,9 @@ Value convert(OpsBuilder &o, model::MLAOp op) {
           .getResult();
   Value y = perHead("self_attn.kv_b_proj.values", sums, nope, value, value, o.activation, false);
   if (FlatSymbolRefAttr gate = o.symbol(w, "g_proj"))
-    y = o.map("self_attn.gate", "sigmoid_gate", {o.linear(x, gate, o.activation), y}, o.activation,
+    y = o.map("self_attn.gate", "sigmoid_gate", {o.linear(x, gate, o.activation, rows), y}, o.activation,
               [](Scalars &s, ValueRange in) { return s.mul(s.sigmoid(in[0]), in[1]); });
-  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation), coll::Axis::tp);
+  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation, columns), coll::Axis::tp);
 }
 
 } // namespace k31

@@ -97,9 +97,12 @@ private:
   }
   static std::string nameIn(const Bucket &bucket, StringRef body) { return bucket.name + "." + body.str(); }
 
-  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, sources..., prefix).
+  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, [expert rank,] sources..., prefix).
   LogicalResult convertBody(func::FuncOp body, const Bucket &bucket) {
     SmallVector<Type> inputs = {b.getIndexType(), live(), batchOf(bucket)};
+    if (state.mesh.ep > 1)
+      inputs.push_back(live());
+    const size_t added = inputs.size();
     for (Type type : body.getArgumentTypes().drop_front())
       inputs.push_back(staticType(type, bucket));
     SmallVector<Type> results = llvm::map_to_vector(body.getResultTypes(), [&](Type t) { return staticType(t, bucket); });
@@ -109,8 +112,10 @@ private:
     b.setInsertionPointToStart(f.addEntryBlock());
     OpsBuilder o(state, bucket, activation, b);
     o.layer = f.getArgument(0), o.live = f.getArgument(1), o.batch = f.getArgument(2);
+    if (state.mesh.ep > 1)
+      o.expertRank = f.getArgument(3);
     o.layers = layers[body.getSymName()];
-    for (auto [old, now] : llvm::zip_equal(body.getArguments().drop_front(), f.getArguments().drop_front(3)))
+    for (auto [old, now] : llvm::zip_equal(body.getArguments().drop_front(), f.getArguments().drop_front(added)))
       o.values.map(old, now);
     for (Operation &op : body.getBody().front()) {
       if (auto end = dyn_cast<func::ReturnOp>(op))
@@ -155,6 +160,7 @@ private:
   struct Entry {
     func::FuncOp function;
     Value live, batch, liveLogits, logitRows, sampling; // the last three: null in a slice without the head
+    Value expertRank;                                   // null when ep is 1
   };
 
   // The entry: its arguments name the plan's inputs, its results the outputs.
@@ -179,6 +185,8 @@ private:
     } else {
       addStream(results, text.getResultTypes(), bucket);
     }
+    if (state.mesh.ep > 1)
+      arguments.push_back({live(), "coordinates", 8}); // {tp, dp, ep, pp, ...}
     auto typesOf = [](ArrayRef<Port> ports) { return llvm::map_to_vector(ports, [](const Port &p) { return p.type; }); };
     auto f = func::FuncOp::create(b, text.getLoc(), bucket.name, b.getFunctionType(typesOf(arguments), typesOf(results)));
     for (auto [i, port] : llvm::enumerate(arguments)) {
@@ -196,10 +204,15 @@ private:
                                                  b.getNamedAttr("segments", b.getI64IntegerAttr(bucket.segments)),
                                                  b.getNamedAttr("logit_rows", b.getI64IntegerAttr(L))}));
     f.addEntryBlock();
-    if (!form.head)
-      return {f, f.getArgument(own), f.getArgument(own + 1), {}, {}, {}};
-    return {
-        f, f.getArgument(own), f.getArgument(own + 2), f.getArgument(own + 1), f.getArgument(own + 3), f.getArgument(own + 4)};
+    Entry entry{f, f.getArgument(own)};
+    if (form.head)
+      entry.liveLogits = f.getArgument(own + 1), entry.batch = f.getArgument(own + 2), entry.logitRows = f.getArgument(own + 3),
+      entry.sampling = f.getArgument(own + 4);
+    else
+      entry.batch = f.getArgument(own + 1);
+    if (state.mesh.ep > 1)
+      entry.expertRank = f.getArguments().back();
+    return entry;
   }
 
   LogicalResult convertText(const Bucket &bucket) {
@@ -208,7 +221,7 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&f.getBody().front());
     OpsBuilder o(state, bucket, activation, b);
-    o.live = entry.live, o.batch = entry.batch;
+    o.live = entry.live, o.batch = entry.batch, o.expertRank = entry.expertRank;
     for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
       o.values.map(old, f.getArgument(i));
     for (Operation &op : text.getBody().front()) {
@@ -231,6 +244,8 @@ private:
 
   void convertCall(OpsBuilder &o, func::CallOp call) {
     SmallVector<Value> operands = {o.get(call.getOperand(0)), o.live, o.batch};
+    if (o.expertRank)
+      operands.push_back(o.expertRank);
     for (Value old : call.getOperands().drop_front())
       operands.push_back(o.get(old));
     auto now = func::CallOp::create(b, call.getLoc(), nameIn(o.bucket, call.getCallee()),
@@ -264,7 +279,7 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
     if (!text || text.isExternal())
       return module.emitError("has no @text(tokens, logit rows) -> logits to convert");
     FailureOr<EntryOptions> options = readEntryOptions(module);
-    FailureOr<Mesh> mesh = meshOfOneRank(module);
+    FailureOr<Mesh> mesh = readMesh(module);
     FailureOr<LayersOf> layers = layersOfBodies(text);
     if (failed(options) || failed(mesh) || failed(layers))
       return failure();

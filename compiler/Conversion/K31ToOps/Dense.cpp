@@ -61,8 +61,10 @@ static std::string jointName(FlatSymbolRefAttr gate) {
 Value gatedMLP(OpsBuilder &o, Value x, DictionaryAttr weights, StringRef prefix, model::ActivationAttr activation) {
   auto part = [&](StringRef name) { return o.symbol(weights, (prefix + name).str()); };
   std::string name = jointName(part("gate_proj"));
-  Value both = o.linear(x, name, {part("gate_proj"), part("up_proj")}, o.activation);
-  return o.linear(gatedActivation(o, name, both, activation), part("down_proj"), o.activation);
+  const int64_t width = o.state.rows(part("gate_proj"));
+  Value both = o.linear(x, name, {part("gate_proj"), part("up_proj")}, o.activation, o.hidden(coll::ShardOf::rows, width));
+  return o.linear(gatedActivation(o, name, both, activation), part("down_proj"), o.activation,
+                  o.hidden(coll::ShardOf::columns, width));
 }
 
 Value convert(OpsBuilder &o, model::MLPOp op) {
@@ -75,7 +77,10 @@ HeadResults convertHead(OpsBuilder &o, model::HeadOp op, Value logitRows, Value 
   Value chosen = nn::GatherOp::create(o.b, o.at("logit_rows"), RankedTensorType::get({L, OpsBuilder::columnsOf(x)}, o.activation),
                                       x, logitRows, liveLogits);
   o.live = liveLogits; // from here on rows are logit rows
-  Value logits = o.linear(chosen, o.symbol(op.getWeights(), "lm_head"), o.f32());
+  FlatSymbolRefAttr head = o.symbol(op.getWeights(), "lm_head");
+  const int64_t vocab = o.state.rows(head);
+  Value share = o.linear(chosen, head, o.f32(), o.cutOf(coll::Axis::tp, coll::ShardOf::rows, vocab, "rows of lm_head"));
+  Value logits = o.joinColumns(share, coll::Axis::tp, vocab);
   Value sampled = nn::SampleOp::create(o.b, o.at("sample"), RankedTensorType::get({L}, o.b.getI32Type()), logits, sampling,
                                        Value(), Value(), liveLogits);
   return {logits, sampled};

@@ -8,14 +8,15 @@ namespace k31 {
 
 // One matrix an expert over the grouped rows. `names` are w1 and w3 side by side, or w2; MXFP4 when the checkpoint has their
 // packed form.
-static Value experts(OpsBuilder &o, model::LatentMoEOp op, StringRef name, ArrayRef<StringRef> names, Value rows, Value offsets) {
+static Value experts(OpsBuilder &o, model::LatentMoEOp op, StringRef name, ArrayRef<StringRef> names, Value rows, Value offsets,
+                     Cut cut) {
   DictionaryAttr weights = op.getWeights();
   auto joint = [&](StringRef suffix) {
     return llvm::map_to_vector(names, [&](StringRef n) { return o.symbol(weights, (n + suffix).str()); });
   };
   const bool packed = o.symbol(weights, (names[0] + "_packed").str()) != nullptr;
-  Value w = o.weight(packed ? (name + ".weight_packed").str() : name.str(), joint(packed ? "_packed" : ""));
-  Value scale = packed ? o.weight((name + ".weight_scale").str(), joint("_scale")) : Value();
+  Value w = o.weight(packed ? (name + ".weight_packed").str() : name.str(), joint(packed ? "_packed" : ""), cut);
+  Value scale = packed ? o.weight((name + ".weight_scale").str(), joint("_scale"), cut) : Value();
   const int64_t n = cast<RankedTensorType>(w.getType()).getDimSize(1);
   return moe::GroupedLinearOp::create(o.b, o.at(name), o.rowsOf(rows, n, o.activation), rows, w, scale, offsets, false,
                                       ArrayAttr());
@@ -28,15 +29,17 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
   Value logits = o.linear(x, gate, o.f32());
   auto route = moe::RouteOp::create(o.b, o.at("block_sparse_moe.route"), logits, o.weight(o.symbol(w, "e_score_correction_bias")),
                                     o.live, op.getTopK(), op.getRenormalize(), op.getScale());
-  auto groups =
-      moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), z, route.getIds(), o.live, uint64_t(0), op.getExperts());
+  const Cut cut = o.cutOf(coll::Axis::ep, coll::ShardOf::members, op.getExperts(), "experts");
+  const int64_t held = cut.share(op.getExperts());
+  auto groups = moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), z, route.getIds(), o.live, o.expertRank,
+                                       uint64_t(0), static_cast<uint64_t>(held));
   const std::string name = "block_sparse_moe.experts.";
-  Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets());
+  Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets(), cut);
   // The map covers the grouped rows, of which the last offset says how many there are.
-  Value tokens = std::exchange(o.live, o.columns(groups.getOffsets(), op.getExperts(), op.getExperts() + 1));
+  Value tokens = std::exchange(o.live, o.columns(groups.getOffsets(), held, held + 1));
   Value hidden = gatedActivation(o, name + "w13", both, op.getActivation());
   o.live = tokens;
-  Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets());
+  Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets(), cut);
   Value sum = moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(z, OpsBuilder::columnsOf(out), o.activation),
                                      out, route.getWeights(), groups.getSlot(), o.live);
   return o.allReduce(sum, coll::Axis::ep);

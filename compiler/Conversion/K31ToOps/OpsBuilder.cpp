@@ -12,7 +12,7 @@ ModuleState::ModuleState(ModuleOp module, const Mesh &mesh)
     declarations.setInsertionPointAfter(tensor);
 }
 
-nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbolRefAttr> parts, ArrayRef<int64_t> rows) {
+nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbolRefAttr> parts, ArrayRef<int64_t> rows, Cut cut) {
   std::string symbol = "stack." + name.str();
   SmallVector<int64_t> used(rows);
   RankedTensorType type;
@@ -31,6 +31,9 @@ nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbol
       failed = true;
     }
   }
+  if (cut.of == coll::ShardOf::rows)
+    for (int64_t &count : used)
+      count = cut.share(count);
   if (auto known = symbols.lookup<nn::StackOp>(symbol)) {
     if (!llvm::equal(known.getParts().getAsRange<FlatSymbolRefAttr>(), parts) || known.getRows() != ArrayRef(used)) {
       InFlightDiagnostic error = emitError(loc) << "@" << symbol << " is read as rows [" << llvm::interleaved(used) << "] of "
@@ -43,15 +46,36 @@ nn::StackOp ModuleState::stack(Location loc, StringRef name, ArrayRef<FlatSymbol
   }
   SmallVector<int64_t> shape(type.getShape());
   shape[first.hasExperts()] = llvm::sum_of(used);
+  if (cut.of == coll::ShardOf::columns)
+    shape.back() = cut.share(shape.back());
+  else if (cut.of == coll::ShardOf::members)
+    shape.front() = cut.share(shape.front());
+  coll::AxisAttr axis;
+  coll::ShardOfAttr of;
+  if (cut.isCut()) {
+    axis = coll::AxisAttr::get(module.getContext(), cut.axis);
+    of = coll::ShardOfAttr::get(module.getContext(), cut.of);
+  }
   SmallVector<Attribute> refs(parts.begin(), parts.end());
-  auto stack = nn::StackOp::create(declarations, loc, symbol, declarations.getArrayAttr(refs), used, 0,
+  auto stack = nn::StackOp::create(declarations, loc, symbol, declarations.getArrayAttr(refs), used, 0, axis, of,
                                    RankedTensorType::get(shape, type.getElementType()));
   symbols.insert(stack);
   return stack;
 }
 
+int64_t ModuleState::rows(FlatSymbolRefAttr part) {
+  auto tensor = symbols.lookup<nn::TensorOp>(part.getValue());
+  return cast<RankedTensorType>(tensor.getType()).getDimSize(tensor.hasExperts());
+}
+
 bool ModuleState::hasMembers(nn::StackOp stack) {
   return !symbols.lookup<nn::TensorOp>(cast<FlatSymbolRefAttr>(stack.getParts()[0]).getValue()).getMembers().empty();
+}
+
+void ModuleState::refuse(const std::string &why) {
+  if (!failed)
+    module.emitError("--mesh ") << why;
+  failed = true;
 }
 
 std::string ModuleState::pool(Location loc, attn::CacheType type, ArrayRef<int64_t> layers) {
@@ -92,15 +116,15 @@ static Value pick(OpsBuilder &o, Location loc, nn::StackOp stack) {
                               o.state.hasMembers(stack) ? o.layer : Value());
 }
 
-Value OpsBuilder::weight(FlatSymbolRefAttr part, ArrayRef<int64_t> rows) {
+Value OpsBuilder::weight(FlatSymbolRefAttr part, ArrayRef<int64_t> rows, Cut cut) {
   Location loc = at(label(part));
-  nn::StackOp stack = state.stack(loc, part.getValue(), part, rows);
+  nn::StackOp stack = state.stack(loc, part.getValue(), part, rows, cut);
   return pick(*this, loc, stack);
 }
 
-Value OpsBuilder::weight(StringRef name, Symbols parts) {
+Value OpsBuilder::weight(StringRef name, Symbols parts, Cut cut) {
   Location loc = at(name);
-  return pick(*this, loc, state.stack(loc, name, parts));
+  return pick(*this, loc, state.stack(loc, name, parts, {}, cut));
 }
 
 static Value product(OpsBuilder &o, Location loc, Value x, Value w, Type element) {
@@ -109,12 +133,12 @@ static Value product(OpsBuilder &o, Location loc, Value x, Value w, Type element
       .getResult(0);
 }
 
-Value OpsBuilder::linear(Value x, FlatSymbolRefAttr w, Type element) {
-  return product(*this, at(label(w)), x, weight(w), element);
+Value OpsBuilder::linear(Value x, FlatSymbolRefAttr w, Type element, Cut cut) {
+  return product(*this, at(label(w)), x, weight(w, {}, cut), element);
 }
 
-Value OpsBuilder::linear(Value x, StringRef name, Symbols parts, Type element) {
-  return product(*this, at(name), x, weight(name, parts), element);
+Value OpsBuilder::linear(Value x, StringRef name, Symbols parts, Type element, Cut cut) {
+  return product(*this, at(name), x, weight(name, parts, cut), element);
 }
 
 Value OpsBuilder::columns(Value x, int64_t begin, int64_t end) { return nn::ColumnsOp::create(b, x.getLoc(), x, begin, end); }

@@ -13,23 +13,35 @@
 
 namespace k31 {
 
-// readMesh, which must be one rank.
-llvm::FailureOr<Mesh> meshOfOneRank(mlir::ModuleOp module);
+// How a weight is shared out over the ranks of an axis: each holds ceil(units / ranks) whole units. Rows and columns of a tensor
+// are `units` equal groups (the rows of a head are one), members are experts. No unit on an axis of one rank.
+struct Cut {
+  coll::Axis axis = coll::Axis::tp;
+  coll::ShardOf of = coll::ShardOf::rows;
+  int64_t units = 0, ranks = 1;
+
+  bool isCut() const { return ranks > 1; }
+  int64_t share(int64_t whole) const { return isCut() ? whole / units * ((units + ranks - 1) / ranks) : whole; }
+};
 
 // What the buckets of a module share: weight stacks and cache pools.
 class ModuleState {
 public:
   ModuleState(mlir::ModuleOp module, const Mesh &mesh);
 
-  // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default. All who
-  // ask for a name must ask for the same parts and rows.
+  // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default, of which
+  // a rank holds what `cut` leaves it. All who ask for a name must ask for the same parts and rows.
   nn::StackOp stack(mlir::Location loc, llvm::StringRef name, llvm::ArrayRef<mlir::FlatSymbolRefAttr> parts,
-                    llvm::ArrayRef<int64_t> rows = {});
+                    llvm::ArrayRef<int64_t> rows = {}, Cut cut = {});
   bool hasMembers(nn::StackOp stack);
+  int64_t rows(mlir::FlatSymbolRefAttr part); // of a tensor, whole
 
   // @pool.KIND for caches of this type; the layers of all askers become its members.
   std::string pool(mlir::Location loc, attn::CacheType type, llvm::ArrayRef<int64_t> layers);
   void declarePools(); // once all layers have asked
+
+  // The first refusal of the mesh is told, at the module.
+  void refuse(const std::string &why);
 
   const Mesh mesh;
   bool failed = false; // a diagnostic was given
@@ -56,6 +68,7 @@ public:
   // ---- the function that is being filled
   mlir::IRMapping values;         // level 1 to level 2
   mlir::Value live, batch, layer; // layer: null outside of bodies
+  mlir::Value expertRank;         // i32 [1]: this rank's coordinate on ep; null when ep is 1
   llvm::ArrayRef<int64_t> layers; // that the body serves
   mlir::Value get(mlir::Value old) { return values.lookup(old); }
 
@@ -66,14 +79,14 @@ public:
 
   // ---- weights: a symbol of an op's dictionary, alone or stacked with others under a joint name
   mlir::FlatSymbolRefAttr symbol(mlir::DictionaryAttr weights, llvm::StringRef name);
-  mlir::Value weight(mlir::FlatSymbolRefAttr part, llvm::ArrayRef<int64_t> rows = {});
-  mlir::Value weight(llvm::StringRef name, Symbols parts);
+  mlir::Value weight(mlir::FlatSymbolRefAttr part, llvm::ArrayRef<int64_t> rows = {}, Cut cut = {});
+  mlir::Value weight(llvm::StringRef name, Symbols parts, Cut cut = {});
   static std::string label(mlir::FlatSymbolRefAttr part); // "self_attn.o_proj": for locations
   mlir::Location at(llvm::StringRef name) { return mlir::NameLoc::get(b.getStringAttr(name)); }
 
   // ---- ops
-  mlir::Value linear(mlir::Value x, mlir::FlatSymbolRefAttr w, mlir::Type element);
-  mlir::Value linear(mlir::Value x, llvm::StringRef name, Symbols parts, mlir::Type element);
+  mlir::Value linear(mlir::Value x, mlir::FlatSymbolRefAttr w, mlir::Type element, Cut cut = {});
+  mlir::Value linear(mlir::Value x, llvm::StringRef name, Symbols parts, mlir::Type element, Cut cut = {});
   mlir::Value columns(mlir::Value x, int64_t begin, int64_t end);
   // Inputs broadcast by shape; the result has the shape of the first one.
   mlir::Value map(llvm::StringRef label, llvm::StringRef name, mlir::ValueRange inputs, mlir::Type element, Formula formula);
@@ -83,7 +96,16 @@ public:
   mlir::Value add(llvm::StringRef label, mlir::Value x, mlir::Value y);
   mlir::Value cache(attn::CacheKind kind, llvm::ArrayRef<int64_t> unit, mlir::Type element);
   void append(llvm::StringRef label, mlir::Value x, mlir::Value cache, int64_t begin);
-  mlir::Value allReduce(mlir::Value x, coll::Axis axis); // Parallelism.cpp
+
+  // ---- ranks (Parallelism.cpp); a diagnostic where a rank would hold nothing
+  Cut cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, llvm::StringRef what);
+  Cut headRows(int64_t heads) { return cutOf(coll::Axis::tp, coll::ShardOf::rows, heads, "heads"); }
+  Cut headColumns(int64_t heads) { return cutOf(coll::Axis::tp, coll::ShardOf::columns, heads, "heads"); }
+  // The hidden width of a gated MLP: the rows of gate and up, the columns of down.
+  Cut hidden(coll::ShardOf of, int64_t width);
+  mlir::Value allReduce(mlir::Value x, coll::Axis axis);
+  // [T, share] of each rank to [T, columns] on all
+  mlir::Value joinColumns(mlir::Value x, coll::Axis axis, int64_t columns);
 
   mlir::OpBuilder &b;
   const Bucket &bucket;

@@ -1,24 +1,61 @@
-// What a rank holds and what it needs from others. Plans of one rank need nothing; shares of weights are to be cut here.
+// What a rank holds and what it needs from others: the only place where shares of weights are cut.
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
 
 using namespace mlir;
 
 namespace k31 {
 
-FailureOr<Mesh> meshOfOneRank(ModuleOp module) {
-  FailureOr<Mesh> mesh = readMesh(module);
-  if (failed(mesh))
-    return failure();
-  for (auto [name, size] : mesh->axes())
-    if (*size != 1)
-      return module.emitError("k31.mesh: ") << name << " is " << *size << ", this build converts plans of one rank";
-  return mesh;
+static int64_t sizeOf(const Mesh &mesh, coll::Axis axis) {
+  switch (axis) {
+  case coll::Axis::tp:
+    return mesh.tp;
+  case coll::Axis::dp:
+    return mesh.dp;
+  case coll::Axis::ep:
+    return mesh.ep;
+  case coll::Axis::pp:
+    return mesh.pp;
+  case coll::Axis::edp:
+    return mesh.edp();
+  }
+  llvm_unreachable("an axis");
+}
+
+Cut OpsBuilder::cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, StringRef what) {
+  Cut cut{axis, of, units, sizeOf(state.mesh, axis)};
+  const int64_t share = cut.share(units);
+  if (cut.isCut() && share * (cut.ranks - 1) >= units)
+    state.refuse(
+        llvm::formatv("{0}={1}: {2} {3} in shares of {4} leave rank {5} of the axis without any; use at most {6} ranks there",
+                      coll::stringifyAxis(axis), cut.ranks, units, what, share, (units + share - 1) / share,
+                      (units + share - 1) / share)
+            .str());
+  return cut;
+}
+
+// Whole groups of 16, the kernels' vector and the rows that gate and up take in turns, as long as every rank gets one.
+Cut OpsBuilder::hidden(coll::ShardOf of, int64_t width) {
+  const int64_t ranks = state.mesh.tp;
+  for (int64_t group : {16, 8, 4, 2}) {
+    const int64_t units = width / group, share = (units + ranks - 1) / ranks;
+    if (width % group == 0 && share * (ranks - 1) < units)
+      return cutOf(coll::Axis::tp, of, units, "groups of hidden columns");
+  }
+  return cutOf(coll::Axis::tp, of, width, "hidden columns");
 }
 
 // Folds to its operand when the axis has one rank.
 Value OpsBuilder::allReduce(Value x, coll::Axis axis) {
-  int64_t size = axis == coll::Axis::ep ? state.mesh.ep : state.mesh.tp;
-  return b.createOrFold<coll::AllReduceOp>(x.getLoc(), x, axis, static_cast<uint64_t>(size));
+  return b.createOrFold<coll::AllReduceOp>(x.getLoc(), x, axis, static_cast<uint64_t>(sizeOf(state.mesh, axis)));
+}
+
+Value OpsBuilder::joinColumns(Value x, coll::Axis axis, int64_t columns) {
+  const int64_t size = sizeOf(state.mesh, axis);
+  if (size == 1)
+    return x;
+  auto all = coll::AllGatherOp::create(b, x.getLoc(), x, axis, static_cast<uint64_t>(size));
+  auto type = cast<RankedTensorType>(x.getType());
+  return coll::JoinOp::create(b, x.getLoc(), type.clone({type.getDimSize(0), columns}), all, live, static_cast<uint64_t>(size));
 }
 
 } // namespace k31

@@ -138,10 +138,40 @@ private:
     if (auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel"))
       return launch(op, kernel, known, wanted, layer);
     if (isa_and_nonnull<coll::CollDialect>(op.getDialect()))
-      return op.emitOpError("moves rows between ranks; this build plans one rank, where it folds away");
+      return visitCollective(op, known, wanted, layer);
     return op.emitOpError(
         "has no attribute k31.kernel, so nothing can be launched for it; run select-kernels first, or attach a KernelOp "
         "model in codegen/ when it has none");
+  }
+
+  // What moves bytes between ranks: one command, at the capacity of its operand.
+  LogicalResult visitCollective(Operation &op, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
+                                std::optional<int64_t> layer) {
+    std::optional<planir::CollectiveKind> kind = planir::symbolizeCollectiveKind(op.getName().stripDialect());
+    auto axis = op.getAttrOfType<coll::AxisAttr>("axis");
+    if (!kind || !axis || op.getNumOperands() != 1 || op.getNumResults() != 1)
+      return op.emitOpError("moves rows between ranks in a way that no command of a plan has");
+    const Known source = known[op.getOperand(0)];
+    auto type = cast<RankedTensorType>(op.getOperand(0).getType());
+    if (source.buffers.size() != 1 || source.pitch)
+      return op.emitOpError("needs rows that follow each other; store them first, as by an nn.map");
+    Value dest = wanted.lookup(op.getResult(0));
+    if (!dest)
+      dest = alloc(builder, op.getLoc(), "activations", op.getResult(0).getType());
+    known[op.getResult(0)] = dest;
+    Type element = type.getElementType();
+    StringRef dtype = element.isF32() ? "f32" : element.isBF16() ? "bf16" : element.isInteger(32) ? "i32" : "u8";
+    planir::CollectiveOp::create(builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()),
+                                 planir::Transport::library, dtype, type.getNumElements(), source.buffers[0], dest, 0, 0,
+                                 builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
+    return success();
+  }
+
+  static std::string labelOf(Operation &op, std::optional<int64_t> layer, StringRef otherwise) {
+    StringRef place = nameOf(op.getLoc());
+    if (place.empty())
+      place = otherwise;
+    return layer ? ("layers." + Twine(*layer) + "." + place).str() : place.str();
   }
 
   LogicalResult pick(Operation &op, Places::iterator place, Places::iterator none, std::optional<int64_t> layer, StringRef arena,
@@ -244,13 +274,9 @@ private:
       add(alloc(builder, op.getLoc(), "workspace", type), planir::Access::write, type);
     }
 
-    StringRef place = nameOf(op.getLoc());
-    if (place.empty())
-      place = name.getValue();
-    std::string label = layer ? ("layers." + Twine(*layer) + "." + place).str() : place.str();
     planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel, types), builder.getI32IntegerAttr(0), grid,
                              number("block", 1), number("smem", 0), args, builder.getDenseI32ArrayAttr(access),
-                             builder.getStringAttr(label));
+                             builder.getStringAttr(labelOf(op, layer, name.getValue())));
     return success();
   }
 };

@@ -11,8 +11,8 @@ namespace {
 
 // In the order of the entry contract (runtime/schema/README.md).
 constexpr StringRef kInputs[] = {"tokens",   "counts", "segments", "row_segment", "block_table", "logit_rows",
-                                 "sampling", "mask",   "bias",     "hidden",      "bank"};
-constexpr int64_t kCounts = 4, kSegmentWords = 6; // i32 words of `counts` and of one segment
+                                 "sampling", "mask",   "bias",     "hidden",      "bank",        "coordinates"};
+constexpr int64_t kCounts = 4, kSegmentWords = 6, kCoordinates = 8; // i32 words of `counts`, one segment, `coordinates`
 
 // The bank of residual blocks is [K, T, H]: as many parts as arguments or results have its name.
 RankedTensorType bankOf(RankedTensorType part, int64_t parts) {
@@ -79,6 +79,8 @@ LogicalResult to_plan::buildInputs(func::FuncOp function, OpBuilder &builder, Sm
                          succeeded(declare("block_table", RankedTensorType::get({batch.getSegments(), batch.getBlocks()}, i32))));
     else if (name == "counts")
       declared = declare("counts", RankedTensorType::get({kCounts}, i32));
+    else if (name == "coordinates")
+      declared = declare("coordinates", RankedTensorType::get({kCoordinates}, i32));
     else if (name == "bank" && isa<RankedTensorType>(type))
       declared = declare("bank", bankOf(cast<RankedTensorType>(type), bankParts));
     else if (llvm::is_contained(kInputs, name.getValue()) && isa<RankedTensorType>(type))

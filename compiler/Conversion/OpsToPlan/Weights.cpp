@@ -31,9 +31,10 @@ StringRef checkpointType(Type element) {
   return "";
 }
 
-// How rows of a part land among those of the stack.
+// How rows of a part land among those of the stack. Of each source row the first usedBytes are this rank's, or that of coordinate
+// 0.
 struct Rows {
-  int64_t rowBytes, count, group, groupStride, groupBegin;
+  int64_t rowBytes, usedBytes, count, group, groupStride, groupBegin;
 };
 
 class StackBuilder {
@@ -69,6 +70,17 @@ private:
   OpBuilder &builder;
   Place place;
 
+  planir::MeshAxisAttr shardAxis() {
+    if (std::optional<coll::Axis> axis = stack.getShardAxis())
+      return planir::MeshAxisAttr::get(stack.getContext(), static_cast<planir::MeshAxis>(*axis));
+    return {};
+  }
+  planir::ShardOfAttr shardOf() {
+    if (std::optional<coll::ShardOf> of = stack.getShardOf())
+      return planir::ShardOfAttr::get(stack.getContext(), static_cast<planir::ShardOf>(*of));
+    return {};
+  }
+
   FailureOr<Rows> rowsOf(nn::TensorOp part, ArrayRef<int64_t> shape, bool flat, size_t index) {
     auto type = cast<RankedTensorType>(part.getType());
     int64_t bits = elementBits(type.getElementType());
@@ -76,7 +88,9 @@ private:
       for (int64_t extent : shape.drop_front())
         bits *= extent;
     Rows rows;
-    rows.rowBytes = bits / 8;
+    rows.rowBytes = rows.usedBytes = bits / 8;
+    if (stack.getShardOf() == coll::ShardOf::columns)
+      rows.usedBytes = rows.rowBytes / shape.back() * place.type.getShape().back();
     if (bits % 8 != 0)
       return part.emitOpError("has rows of ") << bits << " bits, which is no whole number of bytes";
     rows.count = stack.getRows()[index];
@@ -110,18 +124,20 @@ private:
 
     ArrayRef<int64_t> shape = type.getShape().drop_front(experts);
     ArrayRef<int64_t> stackShape = place.type.getShape().drop_front(experts);
-    int64_t expertCount = experts ? type.getShape().front() : 1;
-    if (shape.empty() || stackShape.empty() || (experts && place.type.getShape().front() != expertCount))
+    // With a shard of members the list of experts is whole, and each rank keeps its share of it.
+    const bool shared = stack.getShardOf() == coll::ShardOf::members;
+    int64_t expertCount = experts ? type.getShape().front() : 1, held = experts ? place.type.getShape().front() : 1;
+    if (shape.empty() || stackShape.empty() || (shared ? held > expertCount : held != expertCount))
       return stack.emitOpError("of type ") << place.type << " does not fit its part @" << part.getSymName() << " of type "
                                            << type;
     // A vector's rows are its elements, whatever ones the checkpoint's shape has.
     FailureOr<Rows> rows = rowsOf(part, shape, stackShape.size() == 1, index);
     if (failed(rows))
       return failure();
-    int64_t expertBytes = byteSize(place.type) / expertCount;
-    if (expertBytes != rows->rowBytes * stackShape.front())
+    int64_t expertBytes = byteSize(place.type) / held;
+    if (expertBytes != rows->usedBytes * stackShape.front())
       return stack.emitOpError("has ") << expertBytes / stackShape.front() << " bytes a row, its part @" << part.getSymName()
-                                       << " has " << rows->rowBytes;
+                                       << " has " << rows->usedBytes;
 
     SmallVector<int64_t> fileShape(shape);
     if (element.isInteger(8) == false && elementBits(element) == 4)
@@ -140,8 +156,8 @@ private:
       if (files.size() != 1)
         file.assign(files.begin() + first, files.begin() + first + count);
       planir::WeightsOp::create(builder, part.getLoc(), pattern, numbers, dtype, fileShape, file, offsets.slice(first, count),
-                                "weights", dest, stride, rows->rowBytes, 0, rows->count, 0, rows->rowBytes, rows->rowBytes,
-                                rows->group, rows->groupStride, rows->groupBegin, planir::MeshAxisAttr(), planir::ShardOfAttr());
+                                "weights", dest, stride, rows->rowBytes, 0, rows->count, 0, rows->usedBytes, rows->usedBytes,
+                                rows->group, rows->groupStride, rows->groupBegin, shardAxis(), shardOf());
     };
     SmallVector<int32_t> layers(part.getMembers().begin(), part.getMembers().end());
     if (!experts) {

@@ -165,3 +165,19 @@ func.func @f() {
   %0 = coll.recv from 0 over pp : tensor<?x32xbf16>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{x has 8 rows, expected 4 times the 3 of the result}}
+  %0 = coll.join %x live %l size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<3x128xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{result has 96 columns, expected more than 96 and at most 128: 4 parts of 32}}
+  %0 = coll.join %x live %l size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x96xbf16>
+  return
+}

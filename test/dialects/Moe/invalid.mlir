@@ -225,3 +225,11 @@ func.func @f(%x: tensor<16x64xbf16>, %w: tensor<8x2xf32>, %s: tensor<8x2xi64>, %
   %0 = moe.combine %x weights %w slot %s live %live : (tensor<16x64xbf16>, tensor<8x2xf32>, tensor<8x2xi64>, tensor<1xi32>) -> tensor<8x64xbf16>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8x64xbf16>, %i: tensor<8x2xi32>, %live: tensor<1xi32>) {
+  // expected-error @below {{a coordinate is one number that says which experts are local, so first must be 0, found 1 numbers and first 4}}
+  %0:3 = moe.permute %x by %i live %live at %live first 4 experts 4 : tensor<8x64xbf16>, tensor<8x2xi32>, tensor<1xi32>, tensor<1xi32>
+  return
+}

@@ -10,6 +10,8 @@ func.func @experts(%x: tensor<8x64xbf16>, %logits: tensor<8x4xf32>, %bias: tenso
   %ids, %weights = moe.route %logits bias %bias live %live top_k 2 renormalize true scale 2.5 : tensor<8x4xf32>, tensor<4xf32>, tensor<1xi32>
   // CHECK: [[ROWS:%.+]], [[OFFSETS:%.+]], [[SLOT:%.+]] = moe.permute %{{.+}} by [[IDS]] live %{{.+}} first 0 experts 4 : tensor<8x64xbf16>, tensor<8x2xi32>, tensor<1xi32>
   %rows, %offsets, %slot = moe.permute %x by %ids live %live first 0 experts 4 : tensor<8x64xbf16>, tensor<8x2xi32>, tensor<1xi32>
+  // CHECK: moe.permute %{{.+}} by [[IDS]] live [[LIVE:%.+]] at [[LIVE]] first 0 experts 2 : tensor<8x64xbf16>, tensor<8x2xi32>, tensor<1xi32>, tensor<1xi32>
+  %some:3 = moe.permute %x by %ids live %live at %live first 0 experts 2 : tensor<8x64xbf16>, tensor<8x2xi32>, tensor<1xi32>, tensor<1xi32>
   // CHECK:      [[U:%.+]] = moe.grouped_linear [[ROWS]], %{{.+}} scale %{{.+}} offsets [[OFFSETS]] pair fused ["glu"] epilogue {
   // CHECK-NEXT: ^bb0(%{{.+}}: f32, %{{.+}}: f32):
   // CHECK:      } : (tensor<16x64xbf16>, tensor<4x64x64xf4E2M1FN>, tensor<4x64x2xf8E8M0FNU>, tensor<5xi32>) -> tensor<16x32xbf16>

@@ -170,3 +170,21 @@ func.func @f(%l: index) {
   %0 = nn.weight @v[%l] : tensor<8xf32>
   return
 }
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+// expected-error @below {{shares out the members of part @a, which has no experts}}
+nn.stack @s [@a] rows [32] shard ep members : tensor<32x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+// expected-error @below {{part @a has rows of shape [4], but the stack has rows of shape [8]}}
+nn.stack @s [@a] rows [32] shard tp columns : tensor<32x8xf32>
+
+// -----
+
+nn.tensor @e "e.{}.{}" members [0] files [0] offsets [0, 8] : tensor<2x32x4xf32>
+// expected-error @below {{part @e has 2 experts, but the stack's type is}}
+nn.stack @s [@e] rows [32] shard ep members : tensor<3x32x4xf32>

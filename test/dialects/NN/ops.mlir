@@ -18,6 +18,10 @@ nn.tensor @embed "embed.weight" members [] files [0] offsets [64] : tensor<96x32
 nn.stack @qk [@q, @k] rows [64, 48] : tensor<112x32xbf16>
 // CHECK: nn.stack @gate_up [@q, @k] rows [64, 64] interleave 16 : tensor<128x32xbf16>
 nn.stack @gate_up [@q, @k] rows [64, 64] interleave 16 : tensor<128x32xbf16>
+// CHECK: nn.stack @some.heads [@q] rows [32] shard tp rows : tensor<32x32xbf16>
+nn.stack @some.heads [@q] rows [32] shard tp rows : tensor<32x32xbf16>
+// CHECK: nn.stack @part [@q] rows [64] shard tp columns : tensor<64x16xbf16>
+nn.stack @part [@q] rows [64] shard tp columns : tensor<64x16xbf16>
 nn.stack @conv.all [@conv, @conv] rows [64, 64] : tensor<128x4xf32>
 nn.stack @decay [@A_log] rows [4] : tensor<4xf32>
 nn.stack @w13 [@w1, @w3] rows [32, 32] interleave 16 : tensor<2x64x32xf4E2M1FN>

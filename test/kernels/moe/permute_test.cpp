@@ -13,15 +13,20 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 namespace {
 
 template <class Choose>
-void check(int rows, int live, int top_k, int first, int experts, DType type, uint32_t tasks, Choose choose) {
+void check(int rows, int live, int top_k, int first, int experts, DType type, uint32_t tasks, Choose choose, int rank = -1) {
   SCOPED_TRACE(::testing::Message() << "live " << live << " first " << first << " experts " << experts << " tasks " << tasks);
   const int cols = 13;
   Tensor x(type, rows, cols, cols + 4), out(type, rows * top_k, cols), ids(DType::i32, rows, top_k);
   Tensor offsets(DType::i32, 1, experts + 1), slot(DType::i32, rows, top_k);
   x.fill_normal(1, live), ids.fill([&] { return (float)choose(); }, live);
-  k31_config = {rows, cols, top_k, first, experts, (int)x.ld(), type};
-  int32_t live_rows = live;
-  Args args{x.data(), ids.as<int32_t>(), &live_rows, out.data(), offsets.as<int32_t>(), slot.as<int32_t>()};
+  const bool ranked = rank >= 0; // the first expert follows from the coordinate
+  k31_config = {rows, cols, top_k, ranked ? 0 : first, experts, (int)x.ld(), type, ranked};
+  int32_t live_rows = live, coordinate = rank;
+  Args args{x.data(), ids.as<int32_t>(), &live_rows, {}};
+  void **next = args.tail;
+  if (ranked)
+    *next++ = &coordinate;
+  *next++ = out.data(), *next++ = offsets.data(), *next++ = slot.data();
   launch(k31_entry, args, tasks);
 
   std::vector<int> source; // token of each grouped row
@@ -44,6 +49,10 @@ TEST(Permute, RandomChoices) {
       check(9, 7, 3, 0, 8, type, tasks, [] { return uniform_int(0, 7); });
       check(9, 9, 3, 4, 4, type, tasks, [] { return uniform_int(0, 11); }); // most experts live elsewhere
     }
+}
+TEST(Permute, ExpertsOfACoordinate) {
+  for (int rank : {0, 1, 2})
+    check(9, 7, 3, rank * 3, 3, DType::bf16, 1, [] { return uniform_int(0, 7); }, rank); // the third rank lacks one expert
 }
 TEST(Permute, OneExpertTakesAll) {
   check(6, 6, 2, 0, 5, DType::f32, 1, [] { return 3; });

@@ -1,0 +1,33 @@
+// coll ops that are kernels of one rank. What moves bytes between ranks is a plan.collective and needs none.
+#include "dialects/Coll/Coll.h"
+#include "codegen/KernelModels.h"
+#include "codegen/Operands.h"
+#include "codegen/kernels/coll/join.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace k31 {
+namespace {
+
+struct JoinModel : KernelOp::ExternalModel<JoinModel, coll::JoinOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::JoinOp>(o);
+    OpReader read(o, target);
+    kernels::join::Config c;
+    c.capacity = read.number(dim(op.getResult(), 0), "rows");
+    c.part = read.number(dim(op.getX(), 1), "columns of a rank");
+    c.cols = read.number(dim(op.getResult(), 1), "columns");
+    c.size = read.number(op.getSize(), "ranks");
+    c.type = read.floatType(op.getX(), "x");
+    return read.spec("coll.join", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.capacity)}));
+  }
+};
+
+} // namespace
+
+void registerCollKernelModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, coll::CollDialect *) { coll::JoinOp::attachInterface<JoinModel>(*context); });
+}
+
+} // namespace k31
