@@ -44,6 +44,8 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
     c.type = read.floatType(op.getX(), "x");
     c.ranked = op.getCoordinate() != nullptr;
+    c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
+    c.capacity = c.groups > 1 ? read.number(dim(op.getX(), 0) / c.groups, "rows of a group") : 0;
     return read.spec("moe.permute", c, Split{1, "the rows of an expert follow from a sum over all tokens: one task"});
   }
 };
@@ -92,6 +94,8 @@ struct CombineModel : KernelOp::ExternalModel<CombineModel, moe::CombineOp> {
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
     c.x_type = read.floatType(op.getX(), "x"), c.out_type = read.floatType(op.getResult(), "the result");
+    c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
+    c.capacity = c.groups > 1 ? read.number(rows / c.groups, "rows of a group") : 0;
     uint64_t products = uint64_t(rows) * c.top_k * c.cols;
     return read.spec("moe.combine", c, splitWork({products, bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(rows)}));
   }

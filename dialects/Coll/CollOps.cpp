@@ -31,11 +31,13 @@ static LogicalResult inferRows(std::optional<Location> location, Type operand, i
   auto type = cast<RankedTensorType>(operand);
   if (size < 1)
     return emitOptionalError(location, "expected a size of 1 or more ranks, found ", size);
-  if (type.getRank() != 2)
-    return emitOptionalError(location, "expected rows [T, C], found ", type);
+  if (type.getRank() != 1 && type.getRank() != 2)
+    return emitOptionalError(location, "expected rows [T, C] or elements [T], found ", type);
   if (type.getDimSize(0) % over)
     return emitOptionalError(location, over, " ranks do not divide the ", type.getDimSize(0), " rows");
-  types.push_back(type.clone({type.getDimSize(0) * times / over, type.getDimSize(1)}));
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = shape[0] * times / over;
+  types.push_back(type.clone(shape));
   return success();
 }
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,

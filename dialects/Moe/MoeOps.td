@@ -30,7 +30,8 @@ def Moe_PermuteOp : Moe_Op<"permute", [Pure, InferTypeOpAdaptor]> {
   let summary = "groups rows by expert: [T, C] and ids [T, k] to rows [T k, C], offsets [experts + 1], slot [T, k]";
   let description = [{
     Experts [first, first + experts) are local; slot is -1 for a choice that lives elsewhere. With a `coordinate` (i32 [1], of this
-    rank on the axis that shares out the experts) `first` is coordinate times experts: one program serves all ranks.
+    rank on the axis that shares out the experts) `first` is coordinate times experts: one program serves all ranks. `live` may hold
+    several counts [G]: x then has the rows of G ranks, T / G each, one rank behind the other. So has `moe.combine`.
   }];
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Moe_Live:$live, Optional<AnyRankedTensor>:$coordinate, I64Attr:$first,
                        I64Attr:$experts);

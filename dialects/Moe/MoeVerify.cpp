@@ -9,6 +9,17 @@ using namespace k31::moe;
 static Type i32(Operation *op) { return IntegerType::get(op->getContext(), 32); }
 static Type f32(Operation *op) { return Float32Type::get(op->getContext()); }
 
+// One count for all rows, or one for each of several groups of equal capacity: rows of several ranks.
+static LogicalResult isGroupedLive(Operation *op, Value live, int64_t rows) {
+  auto type = shaped(op, "live", live, "[groups]");
+  if (failed(type))
+    return failure();
+  const int64_t groups = type->getDimSize(0);
+  if (groups >= 1 && rows % groups == 0)
+    return success();
+  return op->emitOpError() << "live has " << groups << " counts, which do not divide the " << rows << " rows";
+}
+
 LogicalResult RouteOp::verify() {
   auto logits = shaped(*this, "logits", getLogits(), "[T, E]");
   auto bias = shaped(*this, "bias", getBias(), "[E]");
@@ -24,7 +35,7 @@ LogicalResult RouteOp::verify() {
 LogicalResult PermuteOp::verify() {
   auto x = shaped(*this, "x", getX(), "[T, C]");
   auto ids = shaped(*this, "ids", getIds(), "[T, k]");
-  if (failed(x) || failed(ids) || failed(isLive(*this, getLive())) || failed(isReal(*this, "x", *x)) ||
+  if (failed(x) || failed(ids) || failed(isGroupedLive(*this, getLive(), x->getDimSize(0))) || failed(isReal(*this, "x", *x)) ||
       failed(isElement(*this, "ids", *ids, i32(*this))) ||
       failed(sameSize(*this, "rows", "x", x->getDimSize(0), "ids", ids->getDimSize(0))))
     return failure();
@@ -92,9 +103,10 @@ LogicalResult CombineOp::verify() {
   auto weights = shaped(*this, "weights", getWeights(), "[T, k]");
   auto slot = shaped(*this, "slot", getSlot(), "[T, k]");
   auto result = shaped(*this, "result", getResult(), "[T, C]");
-  if (failed(x) || failed(weights) || failed(slot) || failed(result) || failed(isLive(*this, getLive())) ||
-      failed(isReal(*this, "x", *x)) || failed(isElement(*this, "weights", *weights, f32(*this))) ||
-      failed(isElement(*this, "slot", *slot, i32(*this))) || failed(isReal(*this, "result", *result)))
+  if (failed(x) || failed(weights) || failed(slot) || failed(result) ||
+      failed(isGroupedLive(*this, getLive(), result->getDimSize(0))) || failed(isReal(*this, "x", *x)) ||
+      failed(isElement(*this, "weights", *weights, f32(*this))) || failed(isElement(*this, "slot", *slot, i32(*this))) ||
+      failed(isReal(*this, "result", *result)))
     return failure();
   if (weights->getShape() != slot->getShape())
     return emitOpError() << "weights has shape " << shapeText(weights->getShape()) << ", but slot has shape "

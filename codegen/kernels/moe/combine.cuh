@@ -26,12 +26,14 @@ template <Config c, int V> K31_DEVICE void sum_columns(const Args &args, int64_t
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
-  const int32_t live = *args.live;
+  const LiveRows rows = args.rows(c);
+  const int64_t live = rows.count();
   bool vectors = false;
   if constexpr (c.ld_x % 8 == 0 && c.ld_out % 8 == 0)
     vectors = aligned16(args.x) && aligned16(args.out);
   int32_t col = (blockIdx.x * t.threads() + threadIdx.x) * 8;
-  for (int64_t row = blockIdx.y; row < live; row += gridDim.y) {
+  for (int64_t i = blockIdx.y; i < live; i += gridDim.y) {
+    const int64_t row = rows.row(i);
     if (vectors && col + 8 <= c.cols)
       sum_columns<c, 8>(args, row, col);
     else

@@ -30,9 +30,10 @@ K31_INLINE void weighted_sum(const Args *args, int64_t row, int64_t col, int n) 
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
   int64_t parts = (c.cols + kColumns - 1) / kColumns;
-  Range units = share(*args->live * parts, task, tasks);
+  const LiveRows rows = args->rows(c);
+  Range units = share(rows.count() * parts, task, tasks);
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
-    int64_t row = unit / parts, col = unit % parts * kColumns, end = col + kColumns < c.cols ? col + kColumns : c.cols;
+    int64_t row = rows.row(unit / parts), col = unit % parts * kColumns, end = col + kColumns < c.cols ? col + kColumns : c.cols;
     for (; col + kLanes <= end; col += kLanes)
       weighted_sum(args, row, col, kLanes);
     if (col < end)

@@ -10,9 +10,16 @@
 
 namespace k31::kernels::permute {
 
+// Where choice i of the live rows is: they need not follow each other when several ranks gave theirs.
+template <Config c> K31_DEVICE int64_t place(const Args &args, int64_t choice) {
+  if constexpr (c.groups == 1)
+    return choice;
+  return args.rows(c).row(choice / c.top_k) * c.top_k + choice % c.top_k;
+}
+
 // Expert of this rank, or a value >= experts.
-K31_DEVICE uint32_t local_expert(const Args &args, uint32_t first_expert, int64_t choice) {
-  return (uint32_t)args.ids[choice] - first_expert;
+template <Config c> K31_DEVICE uint32_t local_expert(const Args &args, uint32_t first_expert, int64_t choice) {
+  return (uint32_t)args.ids[place<c>(args, choice)] - first_expert;
 }
 
 // Turns counts into starts: exclusive sums over the experts. Returns the number of all counted rows.
@@ -41,16 +48,15 @@ template <Config c, Tile t> K31_DEVICE int32_t start_experts(int32_t *count, int
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   int32_t *start = (int32_t *)shared_memory(), *before = start + c.experts, *scratch = before + c.experts, *own = scratch + 32;
-  const int32_t live = *args.live;
+  const int64_t live = args.rows(c).count();
   const uint32_t first_expert = args.first(c);
-  const int64_t choices = (int64_t)live * c.top_k;
-  const int64_t run_begin = (int64_t)live * blockIdx.x / gridDim.x * c.top_k,
-                run_end = (int64_t)live * (blockIdx.x + 1) / gridDim.x * c.top_k;
+  const int64_t choices = live * c.top_k;
+  const int64_t run_begin = live * blockIdx.x / gridDim.x * c.top_k, run_end = live * (blockIdx.x + 1) / gridDim.x * c.top_k;
   for (int e = threadIdx.x; e < c.experts; e += t.threads())
     start[e] = before[e] = 0;
   __syncthreads();
   for (int64_t i = threadIdx.x; i < choices; i += t.threads()) {
-    uint32_t e = local_expert(args, first_expert, i);
+    uint32_t e = local_expert<c>(args, first_expert, i);
     if (e < (uint32_t)c.experts) {
       atomicAdd(start + e, 1);
       if (i < run_begin)
@@ -71,7 +77,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   for (int64_t first = run_begin; first < run_end; first += t.threads()) {
     const int count = least(run_end - first, t.threads());
     const int mine = threadIdx.x;
-    uint32_t e = mine < count ? local_expert(args, first_expert, first + mine) : 0xffffffffu;
+    uint32_t e = mine < count ? local_expert<c>(args, first_expert, first + mine) : 0xffffffffu;
     own[mine] = (int32_t)e;
     __syncthreads();
     int32_t slot = -1, rank = 0;
@@ -85,13 +91,13 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     if (held)
       atomicAdd(before + e, 1);
     if (mine < count)
-      args.slot(c)[first + mine] = slot;
+      args.slot(c)[place<c>(args, first + mine)] = slot;
     own[mine] = slot;
     __syncthreads();
     for (int i = warp_id(); i < count; i += t.threads() / 32)
       if (own[i] >= 0)
         copy_row<c.type>(element<c.type>(args.out(c), (int64_t)own[i] * c.cols),
-                         element<c.type>(args.x, (first + i) / c.top_k * c.ld_x), c.cols, lane_id(), 32);
+                         element<c.type>(args.x, place<c>(args, first + i) / c.top_k * c.ld_x), c.cols, lane_id(), 32);
     __syncthreads();
   }
 }

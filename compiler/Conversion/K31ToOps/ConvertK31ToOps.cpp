@@ -84,7 +84,7 @@ public:
   }
 
 private:
-  Type live() { return RankedTensorType::get({1}, b.getI32Type()); }
+  Type live(int64_t groups = 1) { return RankedTensorType::get({groups}, b.getI32Type()); }
   Type batchOf(const Bucket &bucket) { return attn::BatchType::get(b.getContext(), bucket.rows, bucket.segments, bucket.blocks); }
   // [T, C] of the bucket for the dynamic [T, C] of level 1.
   Type staticType(Type type, const Bucket &bucket) {
@@ -97,11 +97,13 @@ private:
   }
   static std::string nameIn(const Bucket &bucket, StringRef body) { return bucket.name + "." + body.str(); }
 
-  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, [expert rank,] sources..., prefix).
+  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, [expert rank, [live of groups,]] sources..., prefix).
   LogicalResult convertBody(func::FuncOp body, const Bucket &bucket) {
     SmallVector<Type> inputs = {b.getIndexType(), live(), batchOf(bucket)};
     if (state.mesh.ep > 1)
       inputs.push_back(live());
+    if (state.mesh.edp() > 1)
+      inputs.push_back(live(state.mesh.edp()));
     const size_t added = inputs.size();
     for (Type type : body.getArgumentTypes().drop_front())
       inputs.push_back(staticType(type, bucket));
@@ -114,6 +116,8 @@ private:
     o.layer = f.getArgument(0), o.live = f.getArgument(1), o.batch = f.getArgument(2);
     if (state.mesh.ep > 1)
       o.expertRank = f.getArgument(3);
+    if (state.mesh.edp() > 1)
+      o.liveOfGroups = f.getArgument(4);
     o.layers = layers[body.getSymName()];
     for (auto [old, now] : llvm::zip_equal(body.getArguments().drop_front(), f.getArguments().drop_front(added)))
       o.values.map(old, now);
@@ -222,6 +226,8 @@ private:
     b.setInsertionPointToStart(&f.getBody().front());
     OpsBuilder o(state, bucket, activation, b);
     o.live = entry.live, o.batch = entry.batch, o.expertRank = entry.expertRank;
+    if (state.mesh.edp() > 1)
+      o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
     for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
       o.values.map(old, f.getArgument(i));
     for (Operation &op : text.getBody().front()) {
@@ -246,6 +252,8 @@ private:
     SmallVector<Value> operands = {o.get(call.getOperand(0)), o.live, o.batch};
     if (o.expertRank)
       operands.push_back(o.expertRank);
+    if (o.liveOfGroups)
+      operands.push_back(o.liveOfGroups);
     for (Value old : call.getOperands().drop_front())
       operands.push_back(o.get(old));
     auto now = func::CallOp::create(b, call.getLoc(), nameIn(o.bucket, call.getCallee()),

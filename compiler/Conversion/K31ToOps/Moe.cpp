@@ -22,7 +22,8 @@ static Value experts(OpsBuilder &o, model::LatentMoEOp op, StringRef name, Array
                                       ArrayAttr());
 }
 
-// The routed part in its own space: [T, latent] to [T, latent]; router logits come from the full input.
+// The routed part in its own space: [T, latent] to [T, latent]; router logits come from the full input. Every rank of an expert
+// group sees the rows of all its dp groups, adds up what its own experts say of them, and gets back the sums of its own rows.
 static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
   DictionaryAttr w = op.getWeights();
   FlatSymbolRefAttr gate = o.symbol(w, "gate");
@@ -31,8 +32,10 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
                                     o.live, op.getTopK(), op.getRenormalize(), op.getScale());
   const Cut cut = o.cutOf(coll::Axis::ep, coll::ShardOf::members, op.getExperts(), "experts");
   const int64_t held = cut.share(op.getExperts());
-  auto groups = moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), z, route.getIds(), o.live, o.expertRank,
-                                       uint64_t(0), static_cast<uint64_t>(held));
+  Value rows = o.allGather(z, coll::Axis::edp), ids = o.allGather(route.getIds(), coll::Axis::edp),
+        weights = o.allGather(route.getWeights(), coll::Axis::edp), live = o.liveOfGroups ? o.liveOfGroups : o.live;
+  auto groups = moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), rows, ids, live, o.expertRank, uint64_t(0),
+                                       static_cast<uint64_t>(held));
   const std::string name = "block_sparse_moe.experts.";
   Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets(), cut);
   // The map covers the grouped rows, of which the last offset says how many there are.
@@ -40,9 +43,12 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
   Value hidden = gatedActivation(o, name + "w13", both, op.getActivation());
   o.live = tokens;
   Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets(), cut);
-  Value sum = moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(z, OpsBuilder::columnsOf(out), o.activation),
-                                     out, route.getWeights(), groups.getSlot(), o.live);
-  return o.allReduce(sum, coll::Axis::ep);
+  Value sum =
+      moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(rows, OpsBuilder::columnsOf(out), o.activation), out,
+                             weights, groups.getSlot(), live);
+  if (!o.liveOfGroups)
+    return o.allReduce(sum, coll::Axis::ep);
+  return o.allReduce(o.reduceScatter(sum, coll::Axis::edp), coll::Axis::tp);
 }
 
 Value convert(OpsBuilder &o, model::LatentMoEOp op) {

@@ -69,6 +69,7 @@ public:
   mlir::IRMapping values;         // level 1 to level 2
   mlir::Value live, batch, layer; // layer: null outside of bodies
   mlir::Value expertRank;         // i32 [1]: this rank's coordinate on ep; null when ep is 1
+  mlir::Value liveOfGroups;       // i32 [edp]: live rows of each dp group of the expert group; null when there is one
   llvm::ArrayRef<int64_t> layers; // that the body serves
   mlir::Value get(mlir::Value old) { return values.lookup(old); }
 
@@ -104,6 +105,8 @@ public:
   // The hidden width of a gated MLP: the rows of gate and up, the columns of down.
   Cut hidden(coll::ShardOf of, int64_t width);
   mlir::Value allReduce(mlir::Value x, coll::Axis axis);
+  mlir::Value allGather(mlir::Value x, coll::Axis axis);
+  mlir::Value reduceScatter(mlir::Value x, coll::Axis axis);
   // [T, share] of each rank to [T, columns] on all
   mlir::Value joinColumns(mlir::Value x, coll::Axis axis, int64_t columns);
 

@@ -44,9 +44,15 @@ Cut OpsBuilder::hidden(coll::ShardOf of, int64_t width) {
   return cutOf(coll::Axis::tp, of, width, "hidden columns");
 }
 
-// Folds to its operand when the axis has one rank.
+// Each folds to its operand when the axis has one rank.
 Value OpsBuilder::allReduce(Value x, coll::Axis axis) {
   return b.createOrFold<coll::AllReduceOp>(x.getLoc(), x, axis, static_cast<uint64_t>(sizeOf(state.mesh, axis)));
+}
+Value OpsBuilder::allGather(Value x, coll::Axis axis) {
+  return b.createOrFold<coll::AllGatherOp>(x.getLoc(), x, axis, static_cast<uint64_t>(sizeOf(state.mesh, axis)));
+}
+Value OpsBuilder::reduceScatter(Value x, coll::Axis axis) {
+  return b.createOrFold<coll::ReduceScatterOp>(x.getLoc(), x, axis, static_cast<uint64_t>(sizeOf(state.mesh, axis)));
 }
 
 Value OpsBuilder::joinColumns(Value x, coll::Axis axis, int64_t columns) {

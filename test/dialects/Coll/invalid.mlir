@@ -41,9 +41,9 @@ func.func @f(%x: tensor<8x32xbf16>) {
 
 // -----
 
-func.func @f(%x: tensor<8xbf16>) {
-  // expected-error @below {{expected rows [T, C], found 'tensor<8xbf16>'}}
-  %0 = coll.all_reduce %x over tp size 2 : tensor<8xbf16>
+func.func @f(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{expected rows [T, C] or elements [T], found 'tensor<2x8x4xbf16>'}}
+  %0 = coll.all_reduce %x over tp size 2 : tensor<2x8x4xbf16>
   return
 }
 

@@ -46,4 +46,26 @@ TEST(Combine, WeightedSumOfSlots) {
         }
 }
 
+TEST(Combine, RowsOfSeveralRanks) {
+  const int groups = 2, capacity = 3, rows = groups * capacity, top_k = 2, cols = 70;
+  const int32_t live[groups] = {1, 2};
+  Tensor x(DType::f32, rows * top_k, cols, cols), out(DType::f32, rows, cols, cols);
+  Tensor weights(DType::f32, rows, top_k), slot(DType::i32, rows, top_k);
+  x.fill_normal(1), weights.fill_normal(1);
+  slot.fill([&] { return (float)uniform_int(-1, rows * top_k - 1); });
+  k31_config = {rows, cols, top_k, cols, cols, DType::f32, DType::f32, groups, capacity};
+  launch(k31_entry, Args{x.data(), weights.as<float>(), slot.as<int32_t>(), live, out.data()}, 4);
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) {
+      double sum = 0;
+      for (int i = 0; i < top_k; ++i)
+        if (slot.at(r, i) >= 0)
+          sum += (double)weights.at(r, i) * x.at((int64_t)slot.at(r, i), c);
+      if (r % capacity < live[r / capacity])
+        EXPECT_NEAR(out.at(r, c), sum, 1e-5) << "row " << r << " column " << c;
+      else
+        EXPECT_TRUE(std::isnan(out.at(r, c))) << "row " << r << " is dead, yet written";
+    }
+}
+
 } // namespace

@@ -54,6 +54,30 @@ TEST(Permute, ExpertsOfACoordinate) {
   for (int rank : {0, 1, 2})
     check(9, 7, 3, rank * 3, 3, DType::bf16, 1, [] { return uniform_int(0, 7); }, rank); // the third rank lacks one expert
 }
+// Each rank's live rows stand at the front of its own part; what lies between is nobody's.
+TEST(Permute, RowsOfSeveralRanks) {
+  const int groups = 3, capacity = 4, rows = groups * capacity, top_k = 2, experts = 3, cols = 5;
+  const int32_t live[groups] = {2, 0, 4};
+  Tensor x(DType::f32, rows, cols, cols), out(DType::f32, rows * top_k, cols), ids(DType::i32, rows, top_k);
+  Tensor offsets(DType::i32, 1, experts + 1), slot(DType::i32, rows, top_k);
+  x.fill([] { return (float)uniform_int(-1000, 1000); }), ids.fill([] { return (float)uniform_int(0, experts - 1); });
+  k31_config = {rows, cols, top_k, 0, experts, cols, DType::f32, 0, groups, capacity};
+  launch(k31_entry, Args{x.data(), ids.as<int32_t>(), live, {out.data(), offsets.data(), slot.data()}}, 2);
+  std::vector<int> source, want_offsets{0};
+  for (int e = 0; e < experts; ++e) {
+    for (int g = 0; g < groups; ++g)
+      for (int t = g * capacity; t < g * capacity + live[g]; ++t)
+        for (int i = 0; i < top_k; ++i)
+          if (ids.at(t, i) == e) {
+            EXPECT_EQ(slot.at(t, i), source.size()) << "row " << t << " choice " << i;
+            source.push_back(t);
+          }
+    want_offsets.push_back((int)source.size());
+  }
+  EXPECT_EQ(source.size(), 12u);
+  expect_close(offsets, 1, [&](int64_t, int64_t e) { return want_offsets[e]; }, 0, "offsets");
+  expect_close(out, 12, [&](int64_t r, int64_t c) { return x.at(source[r], c); }, 0, "out");
+}
 TEST(Permute, OneExpertTakesAll) {
   check(6, 6, 2, 0, 5, DType::f32, 1, [] { return 3; });
 }
