@@ -18,6 +18,12 @@ Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads)
   return target == "cpu" ? host::open_device(threads) : cuda::open_device();
 }
 
+Result<void> check_range(uint32_t arena, uint64_t offset, uint64_t bytes, uint64_t size) {
+  if (offset <= size && bytes <= size - offset)
+    return {};
+  return fail(Code::internal, cat("bytes ", offset, " to ", offset, " + ", bytes, " of arena ", arena, ", which has ", size));
+}
+
 Result<uint64_t> lone_collective(const plan::Entry &entry, const plan::Collective &c) {
   if (c.op() == plan::CollectiveOp::send || c.op() == plan::CollectiveOp::recv)
     return fail(Code::invalid_input, cat("entry ", quote(entry.name()->str()), ": ", plan::EnumNameCollectiveOp(c.op()),

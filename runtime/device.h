@@ -2,6 +2,7 @@
 //
 // A device belongs to one session. Bind calls, once each and in this order: load_code, allocate, prepare, load_weights.
 #pragma once
+#include "runtime/arena_access.h"
 #include "runtime/plan/port.h"
 #include "runtime/schema/plan_generated.h"
 #include "runtime/session.h"
@@ -25,10 +26,8 @@ struct Observers {
   Observer after, before;
 };
 
-class Device {
+class Device : public ArenaAccess {
 public:
-  virtual ~Device() = default;
-
   // The plan's kernels, from the first image of each that this device can run.
   virtual Result<void> load_code(const plan::Plan &plan) = 0;
   // The arenas of the plan; with `poison` all but the weights are filled with 0xFF (NaN, or -1), else they are zero.

@@ -103,6 +103,8 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
 
 void Session::observe(Observer after, Observer before) { impl->observers = {std::move(after), std::move(before)}; }
 
+ArenaAccess *Session::memory() { return impl->device.get(); }
+
 std::span<std::byte> Session::arena(uint32_t index) { return impl->device ? impl->device->arena(index) : std::span<std::byte>(); }
 
 } // namespace k31

@@ -22,6 +22,8 @@ struct Entry;
 struct Launch;
 } // namespace plan
 
+class ArenaAccess;
+
 struct BindOptions {
   std::string weights;                                         // folder of the checkpoint
   int threads = 0;                                             // host workers; 0: all cores
@@ -61,7 +63,10 @@ public:
   // They may not call the session. A run without an observer costs nothing more; one with it allocates.
   void observe(Observer after, Observer before = {});
 
-  // Direct access to the memory of an arena (tests, state save and restore); empty before bind, and on a GPU.
+  // The bytes of the arenas, on any device; null before bind.
+  ArenaAccess *memory();
+
+  // Direct access to the memory of an arena, for tests; empty before bind, and on a GPU.
   std::span<std::byte> arena(uint32_t index);
 
 private:

@@ -126,7 +126,44 @@ public:
     return take(outputs);
   }
 
+  Result<void> read(uint32_t arena, uint64_t offset, std::span<std::byte> to) override {
+    K31_ASSIGN(const Address at, range(arena, offset, to.size()));
+    if (!to.empty())
+      K31_CUDA(driver, copy_out(to.data(), at, to.size(), streams[0]), "cannot read device memory");
+    return wait();
+  }
+  Result<void> write(uint32_t arena, uint64_t offset, std::span<const std::byte> from) override {
+    K31_ASSIGN(const Address at, range(arena, offset, from.size()));
+    if (!from.empty())
+      K31_CUDA(driver, copy_in(at, from.data(), from.size(), streams[0]), "cannot write device memory");
+    return wait();
+  }
+  Result<void> copy(uint32_t arena, uint64_t from, uint64_t to, uint64_t bytes) override {
+    K31_ASSIGN(const Address source, range(arena, from, bytes));
+    K31_ASSIGN(const Address dest, range(arena, to, bytes));
+    if (bytes)
+      K31_CUDA(driver, copy(dest, source, bytes, streams[0]), "cannot copy device memory");
+    return wait();
+  }
+  Result<void> fill(uint32_t arena, uint64_t offset, uint64_t bytes, std::byte value) override {
+    K31_ASSIGN(const Address at, range(arena, offset, bytes));
+    if (bytes)
+      K31_CUDA(driver, fill(at, static_cast<unsigned char>(value), bytes, streams[0]), "cannot fill device memory");
+    return wait();
+  }
+
 private:
+  // The address of a range of an arena, with the context current on this thread.
+  Result<Address> range(uint32_t arena, uint64_t offset, uint64_t bytes) {
+    K31_TRY(check_range(arena, offset, bytes, arena < arenas.size() ? arenas[arena].bytes() : 0));
+    K31_TRY(use());
+    return arenas[arena].address() + offset;
+  }
+  Result<void> wait() {
+    K31_CUDA(driver, stream_synchronize(streams[0]), "device memory cannot be read or written");
+    return {};
+  }
+
   Result<void> load_synthetic(const plan::Plan &plan, uint64_t seed) {
     K31_ASSIGN(const std::unique_ptr<weights::Sink> sink, make_sink(driver, context, arenas));
     Result<void> result;

@@ -41,11 +41,12 @@ void Batch::clear(uint32_t next_entry) {
   rows = segments = logit_rows = 0;
 }
 
-void Batch::add(std::span<const int32_t> ids, uint32_t start, int32_t slot, const BlockTable &table, uint32_t logits,
-                const Sampling &sampling, uint64_t drawn) {
+void Batch::add(std::span<const int32_t> ids, uint32_t start, int32_t slot_in, int32_t slot_out, const BlockTable &table,
+                uint32_t logits, const Sampling &sampling, uint64_t drawn) {
   const uint32_t length = uint32_t(ids.size());
-  const int32_t slot_in = start ? slot : -1; // a sequence starts from the zero state
-  const std::array<int32_t, segment_fields> fields = {int32_t(rows), int32_t(length), int32_t(start), slot_in, slot, 0};
+  if (!start)
+    slot_in = -1; // a sequence starts from the zero state
+  const std::array<int32_t, segment_fields> fields = {int32_t(rows), int32_t(length), int32_t(start), slot_in, slot_out, 0};
   std::copy(fields.begin(), fields.end(), segment_table.begin() + int64_t(segments * segment_fields));
   std::copy(ids.begin(), ids.end(), tokens.begin() + rows);
   std::fill_n(row_segment.begin() + rows, length, int32_t(segments));

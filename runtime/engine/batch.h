@@ -17,10 +17,10 @@ public:
 
   void clear(uint32_t entry);
 
-  // A segment: tokens [start, start + length) of a sequence whose state is in `slot`; logits for its last `logits` rows. `drawn`
-  // is how many tokens were drawn before in this sequence.
-  void add(std::span<const int32_t> tokens, uint32_t start, int32_t slot, const BlockTable &table, uint32_t logits,
-           const Sampling &sampling, uint64_t drawn);
+  // A segment: tokens [start, start + length) of a sequence whose state is read from slot_in (unused when start is 0) and written
+  // to slot_out; logits for its last `logits` rows. `drawn` is how many tokens were drawn before in this sequence.
+  void add(std::span<const int32_t> tokens, uint32_t start, int32_t slot_in, int32_t slot_out, const BlockTable &table,
+           uint32_t logits, const Sampling &sampling, uint64_t drawn);
 
   // Runs what was added. Logits are read only when wanted.
   Result<void> run(Executor &executor, bool want_logits);

@@ -1,38 +1,33 @@
 #include "runtime/engine/engine.h"
 #include "runtime/base/cat.h"
+#include "runtime/engine/state_image.h"
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 namespace k31::engine {
 
-struct Engine::Sequence {
-  SequenceId id;
-  Request request;
-  std::vector<int32_t> tokens; // prompt and drawn
-  BlockTable table;
-  int32_t wanted_slot = -1; // -1: any
-  int32_t slot = -1;
-  uint32_t done = 0;         // positions in the cache
-  uint32_t drawn = 0;        // tokens
-  uint64_t logits_given = 0; // positions
-  uint64_t last_step = 0;
-  bool ended = false;
-
-  uint32_t pending() const { return uint32_t(tokens.size()) - done; }
-};
-
 Engine::Engine(Executor &executor, EngineOptions options)
-    : executor(executor), model(executor.facts()), block_pool(model.blocks, model.block_tokens), state_pool(model.slots),
-      scheduler(model, options.chunk), batch(model) {
+    : executor(executor), model(executor.facts()), options(options), block_pool(model.blocks, model.block_tokens),
+      state_pool(model.slots), kept(options.kept_states), scheduler(model, options.chunk), batch(model) {
   candidates.reserve(model.slots);
   running.reserve(model.slots);
+  freed_blocks.reserve(model.blocks);
+  freed_slots.reserve(model.slots);
 }
 
 Engine::~Engine() = default;
 
-Result<SequenceId> Engine::add_in_slot(Request request, int32_t slot) {
-  const uint64_t count = request.tokens.size();
+static Result<void> check_ids(std::span<const int32_t> ids, uint32_t vocab) {
+  for (const int32_t id : ids)
+    if (id < 0 || uint32_t(id) >= vocab)
+      return fail(Code::invalid_input, cat("token id ", id, " is not in the vocabulary of ", vocab,
+                                           "; encode the text with this checkpoint's tokenizer"));
+  return {};
+}
+
+// A sequence for the request, which starts with `tokens`.
+Result<Engine::Owned> Engine::check(Request request, std::vector<int32_t> tokens) {
+  const uint64_t count = tokens.size();
   if (!count)
     return fail(Code::invalid_input, "the prompt is empty; expected at least one token");
   if (count > model.max_context)
@@ -42,55 +37,135 @@ Result<SequenceId> Engine::add_in_slot(Request request, int32_t slot) {
     return fail(Code::out_of_memory,
                 cat("the prompt has ", count, " tokens and needs ", block_pool.needed(count), " cache blocks, and the pool has ",
                     block_pool.total(), "; compile with a larger --cache-tokens"));
-  for (const int32_t id : request.tokens)
-    if (id < 0 || uint32_t(id) >= model.vocab)
-      return fail(Code::invalid_input, cat("token id ", id, " is not in the vocabulary of ", model.vocab));
+  K31_TRY(check_ids(tokens, model.vocab));
   const Sampling &sampling = request.sampling;
   if (!(sampling.temperature >= 0) || !std::isfinite(sampling.temperature) || !(sampling.top_p > 0) || sampling.top_p > 1)
     return fail(Code::invalid_input, cat("temperature ", sampling.temperature, " and top_p ", sampling.top_p,
                                          "; expected a temperature of at least 0 and top_p above 0 and at most 1"));
-  if (slot >= 0 && uint32_t(slot) >= model.slots)
-    return fail(Code::invalid_input, cat("state slot ", slot, " of ", model.slots));
+  if (request.hold && request.max_tokens)
+    return fail(Code::invalid_input, "a held sequence draws nothing; fork it to draw");
   const bool logits = request.on_logits || request.max_tokens;
   if (logits && std::none_of(model.entries.begin(), model.entries.end(), [](const EntryFacts &e) { return e.logit_rows; }))
     return fail(Code::unsupported, "no entry of the plan gives logits");
 
   auto sequence = std::make_unique<Sequence>();
+  if (request.state) {
+    K31_ASSIGN(const SavedState saved, check_state(executor.state(), *request.state, tokens));
+    if (saved.position == count && !request.hold)
+      return fail(Code::invalid_input, cat("the saved state holds all ", count, " tokens; give at least one more to run"));
+    sequence->logits_given = saved.position;
+  }
   sequence->id = next_id++;
-  sequence->wanted_slot = slot;
   // All memory that the sequence will need, so that steps take none.
-  sequence->tokens.reserve(std::min<uint64_t>(count + request.max_tokens, uint64_t(model.max_context) + 1));
-  sequence->tokens = request.tokens;
+  tokens.reserve(std::min<uint64_t>(count + request.max_tokens, uint64_t(model.max_context) + 1));
+  sequence->tokens = std::move(tokens);
+  sequence->prompt = count;
   sequence->table.reserve(model.table_blocks);
   sequence->request = std::move(request);
+  return sequence;
+}
+
+Result<SequenceId> Engine::add_in_slot(Request request, int32_t slot) {
+  if (slot >= 0 && uint32_t(slot) >= model.slots)
+    return fail(Code::invalid_input, cat("state slot ", slot, " of ", model.slots));
+  std::vector<int32_t> tokens = std::move(request.tokens);
+  K31_ASSIGN(Owned sequence, check(std::move(request), std::move(tokens)));
+  sequence->wanted_slot = slot;
   waiting.push_back(std::move(sequence));
   return waiting.back()->id;
 }
 
-// Moves waiting sequences to the running ones while there are slots, and blocks for all that they have now.
-void Engine::admit() {
-  uint32_t promised = 0; // blocks of those admitted in this step
-  for (auto it = waiting.begin(); it != waiting.end() && state_pool.available();) {
-    Sequence &sequence = **it;
-    const uint32_t need = block_pool.needed(sequence.tokens.size());
-    if (need > block_pool.total()) { // it grew past the pool before it was preempted
-      BlockTable none;
-      end(sequence, Finish::failed, block_pool.grow(none, sequence.tokens.size()).error());
-      it = waiting.erase(it);
-      continue;
-    }
-    if (need + promised > block_pool.available())
-      return; // in order of arrival: a short one does not overtake a long one for ever
-    if (sequence.wanted_slot >= 0 && !state_pool.is_free(sequence.wanted_slot)) {
-      ++it;
-      continue;
-    }
-    sequence.slot = *state_pool.take(sequence.wanted_slot);
-    promised += need;
-    const auto place = std::find_if(running.begin(), running.end(), [&](const Owned &other) { return other->id > sequence.id; });
-    running.insert(place, std::move(*it));
-    it = waiting.erase(it);
+Result<SequenceId> Engine::fork(SequenceId parent_id, Request request) {
+  const Sequence *parent = find(parent_id);
+  if (!parent)
+    return fail(Code::not_found, cat("sequence ", parent_id, " has ended; there is nothing to go on from"));
+  std::vector<int32_t> tokens = parent->tokens;
+  tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
+  if (tokens.size() == parent->done && !request.hold)
+    return fail(Code::invalid_input, cat("all ", tokens.size(), " tokens of the parent have run; give at least one more to run"));
+  request.state.reset();
+  K31_ASSIGN(Owned child, check(std::move(request), std::move(tokens)));
+  child->logits_given = parent->tokens.size();
+  const SequenceId id = child->id;
+  if (!parent->done) {
+    waiting.push_back(std::move(child));
+    return id;
   }
+  child->done = parent->done;
+  child->table = block_pool.share(parent->table, block_pool.needed(parent->done));
+  child->slot = state_pool.share(parent->slot);
+  running.push_back(std::move(child)); // the youngest
+  return id;
+}
+
+Sequence *Engine::held(SequenceId id, Result<void> &error) {
+  auto *sequence = const_cast<Sequence *>(find(id));
+  if (!sequence)
+    error = fail(Code::not_found, cat("sequence ", id, " has ended"));
+  else if (!sequence->request.hold)
+    error = fail(Code::invalid_input, cat("sequence ", id, " draws its own tokens; set Request::hold to drive one"));
+  return error ? sequence : nullptr;
+}
+
+Result<void> Engine::extend(SequenceId id, std::span<const int32_t> tokens) {
+  Result<void> error;
+  Sequence *s = held(id, error);
+  if (!s)
+    return error;
+  const uint64_t count = s->tokens.size() + tokens.size();
+  if (count > model.max_context)
+    return fail(Code::invalid_input, cat("sequence ", id, " would have ", count, " tokens, and the plan serves ",
+                                         model.max_context, " positions; compile with a larger --max-context"));
+  K31_TRY(check_ids(tokens, model.vocab));
+  s->tokens.insert(s->tokens.end(), tokens.begin(), tokens.end());
+  return {};
+}
+
+Result<void> Engine::mark(SequenceId id) {
+  Result<void> error;
+  Sequence *s = held(id, error);
+  if (!s || !s->done)
+    return error;
+  drop_mark(*s);
+  s->mark = {s->done, state_pool.share(s->slot)};
+  return {};
+}
+
+Result<void> Engine::rollback(SequenceId id, uint32_t tokens) {
+  Result<void> error;
+  Sequence *s = held(id, error);
+  if (!s)
+    return error;
+  if (tokens == 0 || tokens > s->tokens.size())
+    return fail(Code::invalid_input, cat("sequence ", id, " has ", s->tokens.size(), " tokens and cannot go back to ", tokens));
+  s->tokens.resize(tokens);
+  s->prompt = std::min<size_t>(s->prompt, tokens);
+  s->logits_given = std::min<uint64_t>(s->logits_given, tokens);
+  if (s->mark.position > tokens)
+    drop_mark(*s);
+  if (s->done > tokens)
+    go_to_mark(*s);
+  return {};
+}
+
+Result<std::vector<std::byte>> Engine::save(SequenceId id) {
+  const Sequence *s = find(id);
+  if (!s || !s->done)
+    return fail(Code::not_found, cat("sequence ", id, s ? " has no state at present; run a step first" : " has ended"));
+  return save_state(executor.state(), place(*s), s->tokens);
+}
+
+// The memory that a run needs is made in this order: who waits is admitted (states that nobody uses make way), then the work is
+// chosen, and when there is none, something is given up. False when nothing is left to run.
+bool Engine::choose() {
+  admit();
+  while (!schedule()) {
+    if (idle() || !make_room())
+      return false;
+    if (std::none_of(running.begin(), running.end(), [](const Owned &sequence) { return sequence->pending(); }))
+      admit(); // not before: what was just given up would be taken again
+  }
+  return true;
 }
 
 // Chooses the work of this step. False when no running sequence can go on.
@@ -98,46 +173,89 @@ bool Engine::schedule() {
   candidates.clear();
   for (uint32_t i = 0; i < running.size(); ++i) {
     const Sequence &s = *running[i];
-    candidates.push_back({i, s.done, s.pending(), uint32_t(s.table.size()), bool(s.request.on_logits),
-                          s.drawn < s.request.max_tokens, s.last_step});
+    if (!s.pending())
+      continue;
+    const uint32_t runnable = s.runnable();
+    candidates.push_back({.index = i,
+                          .done = s.done,
+                          .pending = runnable,
+                          .held = uint32_t(s.table.size()),
+                          .all_logits = bool(s.request.on_logits),
+                          .sample = s.drawn < s.request.max_tokens && runnable == s.pending(),
+                          .last_step = s.last_step,
+                          .copies_tail = s.done && block_pool.shared_tail(s.table, s.done),
+                          .takes_slot = s.next_slot < 0 && (s.slot < 0 || state_pool.owners_of(s.slot) > 1)});
   }
-  return scheduler.choose(candidates, block_pool.available(), work);
+  return scheduler.choose(candidates, block_pool.available(), state_pool.available(), work);
 }
 
-void Engine::release(Sequence &sequence) {
-  block_pool.release(sequence.table);
-  if (sequence.slot >= 0)
-    state_pool.give(sequence.slot);
-  sequence.slot = -1;
-}
-
-void Engine::end(Sequence &sequence, Finish finish, std::optional<Error> error) {
-  release(sequence);
-  sequence.ended = true;
-  const auto drawn = sequence.tokens.begin() + int64_t(sequence.request.tokens.size());
-  outputs.emplace(sequence.id, Output{{drawn, sequence.tokens.end()}, finish, std::move(error)});
-}
-
-// The youngest gives its memory back and starts again from its tokens; the oldest always goes on, so there is an end. A sequence
-// that is alone and has no room left fails.
-void Engine::preempt() {
-  Sequence &youngest = *running.back();
-  if (running.size() == 1) {
-    auto grown = block_pool.grow(youngest.table, youngest.done + 1);
-    end(youngest, Finish::failed,
-        grown ? Error{Code::internal, "no entry of the plan can run the sequence"} : std::move(grown.error()));
-  } else {
-    release(youngest);
-    youngest.done = 0;
-    const auto place = std::find_if(waiting.begin(), waiting.end(), [&](const Owned &other) { return other->id > youngest.id; });
-    waiting.insert(place, std::move(running.back()));
-    ++preempted;
+// Takes the memory that the scheduled segments need, and runs them.
+Result<void> Engine::run_batch() {
+  batch.clear(work.entry);
+  bool want_logits = false;
+  for (const ScheduledSegment &segment : work.segments) {
+    Sequence &s = *running[segment.index];
+    K31_TRY(prepare(s, segment.length));
+    batch.add(std::span(s.tokens).subspan(s.done, segment.length), s.done, s.slot, s.next_slot < 0 ? s.slot : s.next_slot,
+              s.table, segment.logits, s.request.sampling, s.drawn);
+    want_logits |= bool(s.request.on_logits);
   }
-  running.pop_back();
+  return batch.run(executor, want_logits);
 }
 
-void Engine::collect() {
-  std::erase_if(running, [](const Owned &sequence) { return sequence->ended; });
+Result<StepReport> Engine::step() {
+  if (broken)
+    return tl::unexpected(*broken);
+  if (!choose())
+    return StepReport{};
+  ++steps;
+  if (auto ran = run_batch(); !ran) {
+    for (const ScheduledSegment &segment : work.segments)
+      end(*running[segment.index], Finish::failed, ran.error());
+    collect();
+    return tl::unexpected(ran.error());
+  }
+  // Every state moves on before the first slot is given back: until then none of them may seem to be free.
+  for (const ScheduledSegment &segment : work.segments)
+    commit(*running[segment.index]);
+  StepReport report{work.entry, work.rows, uint32_t(work.segments.size()), 0};
+  uint32_t logit_row = 0;
+  for (const ScheduledSegment &segment : work.segments) {
+    report.drawn += advance(*running[segment.index], segment, logit_row);
+    logit_row += segment.logits;
+  }
+  collect();
+  return report;
+}
+
+// Takes the results of one segment, whose first logit row is `logit_row`; returns the tokens drawn.
+uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, uint32_t logit_row) {
+  sequence.done += segment.length;
+  sequence.last_step = steps;
+  const uint64_t first = sequence.done - segment.logits; // position of the first row with logits
+  for (uint32_t i = 0; i < segment.logits; ++i) {
+    if (batch.sampled(logit_row + i) < 0) {
+      fail_non_finite(sequence, cat("the logits at position ", first + i, " are not finite"));
+      return 0;
+    }
+    if (sequence.request.on_logits && first + i == sequence.logits_given) {
+      sequence.request.on_logits(first + i, batch.logits(logit_row + i));
+      ++sequence.logits_given;
+    }
+  }
+  if (options.check_state && steps % options.check_state == 0 && !finite(sequence))
+    return 0;
+  const std::vector<uint32_t> &boundaries = sequence.request.keep;
+  if (std::find(boundaries.begin(), boundaries.end(), sequence.done) != boundaries.end())
+    keep(sequence);
+  if (sequence.ended || sequence.pending() || sequence.request.hold)
+    return 0;
+  if (sequence.drawn == sequence.request.max_tokens) {
+    end(sequence, Finish::length);
+    return 0;
+  }
+  draw(sequence, batch.sampled(logit_row + segment.logits - 1));
+  return 1;
 }
 
 void Engine::draw(Sequence &sequence, int32_t id) {
@@ -157,74 +275,40 @@ void Engine::draw(Sequence &sequence, int32_t id) {
     end(sequence, Finish::context);
 }
 
-// Takes the results of one segment, whose first logit row is `logit_row`; returns the tokens drawn.
-uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, uint32_t logit_row) {
-  sequence.done += segment.length;
-  sequence.last_step = steps;
-  const uint64_t first = sequence.done - segment.logits; // position of the first row with logits
-  for (uint32_t i = 0; i < segment.logits; ++i) {
-    if (batch.sampled(logit_row + i) < 0) {
-      end(sequence, Finish::failed,
-          Error{Code::invalid_input,
-                cat("the logits at position ", first + i, " are not finite; this sequence was ended, others go on")});
-      return 0;
-    }
-    if (sequence.request.on_logits && first + i == sequence.logits_given) {
-      sequence.request.on_logits(first + i, batch.logits(logit_row + i));
-      ++sequence.logits_given;
-    }
-  }
-  if (sequence.pending())
-    return 0;
-  if (sequence.drawn == sequence.request.max_tokens) {
-    end(sequence, Finish::length);
-    return 0;
-  }
-  draw(sequence, batch.sampled(logit_row + segment.logits - 1));
-  return 1;
+void Engine::end(Sequence &sequence, Finish finish, std::optional<Error> error) {
+  if (finish != Finish::failed)
+    keep(sequence);
+  if (sequence.ended) // the state to be kept was not finite
+    return;
+  release(sequence);
+  sequence.ended = true;
+  const auto drawn = sequence.tokens.begin() + int64_t(sequence.prompt);
+  outputs.emplace(sequence.id, Output{{drawn, sequence.tokens.end()}, finish, std::move(error)});
 }
 
-// Takes the blocks that the scheduled segments need, and runs them.
-Result<void> Engine::run_batch() {
-  batch.clear(work.entry);
-  bool want_logits = false;
-  for (const ScheduledSegment &segment : work.segments) {
-    Sequence &s = *running[segment.index];
-    K31_TRY(block_pool.grow(s.table, s.done + segment.length));
-    batch.add(std::span(s.tokens).subspan(s.done, segment.length), s.done, s.slot, s.table, segment.logits, s.request.sampling,
-              s.drawn);
-    want_logits |= bool(s.request.on_logits);
-  }
-  return batch.run(executor, want_logits);
+// Ends the sequence alone; its memory is cleaned before anybody else gets it.
+void Engine::fail_non_finite(Sequence &sequence, std::string reason) {
+  ++counted.non_finite;
+  if (const auto where = executor.state().non_finite(place(sequence));
+      where && !where->empty() && reason.find(*where) == reason.npos)
+    reason += " and neither is its state (" + *where + ")";
+  release(sequence, true);
+  end(sequence, Finish::failed, Error{Code::invalid_input, reason + "; this sequence was ended, others go on"});
 }
 
-Result<StepReport> Engine::step() {
-  admit();
-  while (!running.empty() && !schedule())
-    preempt();
-  if (running.empty())
-    return StepReport{};
-  ++steps;
-  if (auto ran = run_batch(); !ran) {
-    for (const ScheduledSegment &segment : work.segments)
-      end(*running[segment.index], Finish::failed, ran.error());
-    collect();
-    return tl::unexpected(ran.error());
-  }
-  StepReport report{work.entry, work.rows, uint32_t(work.segments.size()), 0};
-  uint32_t logit_row = 0;
-  for (const ScheduledSegment &segment : work.segments) {
-    report.drawn += advance(*running[segment.index], segment, logit_row);
-    logit_row += segment.logits;
-  }
-  collect();
-  return report;
+void Engine::collect() {
+  std::erase_if(running, [](const Owned &sequence) { return sequence->ended; });
 }
 
 Result<void> Engine::finish() {
   while (!idle())
     K31_TRY(step());
   return {};
+}
+
+bool Engine::idle() const {
+  const auto rests = [](const Owned &sequence) { return !sequence->pending(); };
+  return std::all_of(waiting.begin(), waiting.end(), rests) && std::all_of(running.begin(), running.end(), rests);
 }
 
 std::optional<Output> Engine::take(SequenceId id) {
@@ -234,6 +318,14 @@ std::optional<Output> Engine::take(SequenceId id) {
   Output output = std::move(it->second);
   outputs.erase(it);
   return output;
+}
+
+const Sequence *Engine::find(SequenceId id) const {
+  const auto is = [&](const Owned &sequence) { return sequence->id == id; };
+  if (const auto it = std::find_if(running.begin(), running.end(), is); it != running.end())
+    return it->get();
+  const auto it = std::find_if(waiting.begin(), waiting.end(), is);
+  return it == waiting.end() ? nullptr : it->get();
 }
 
 void Engine::cancel(SequenceId id) {

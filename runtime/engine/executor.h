@@ -1,5 +1,6 @@
 // What the engine needs of a plan and of the machine that runs it. The session is one such machine; tests bring their own.
 #pragma once
+#include "runtime/engine/state_memory.h"
 #include "runtime/session.h"
 
 namespace k31::engine {
@@ -30,6 +31,8 @@ public:
   virtual ~Executor() = default;
   virtual const ModelFacts &facts() const = 0;
   // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
+  // The memory of the states; bound sessions only.
+  virtual StateMemory &state() = 0;
   virtual Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) = 0;
 };
 

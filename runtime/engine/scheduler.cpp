@@ -7,17 +7,17 @@ namespace {
 
 // What is left of an entry while it is filled.
 struct Room {
-  uint32_t rows, segments, logit_rows, blocks;
+  uint32_t rows, segments, logit_rows, blocks, slots;
 };
 
 // The part of a candidate that fits; length 0 when nothing does.
 ScheduledSegment part_of(const Candidate &c, const Room &room, uint32_t chunk, uint32_t block_tokens) {
-  if (!room.segments)
+  if (!room.segments || room.slots < c.takes_slot || room.blocks < c.copies_tail)
     return {};
   uint32_t length = std::min(c.pending, room.rows);
   if (chunk)
     length = std::min(length, chunk);
-  const uint64_t positions = (uint64_t(c.held) + room.blocks) * block_tokens;
+  const uint64_t positions = (uint64_t(c.held) + room.blocks - c.copies_tail) * block_tokens;
   length = uint32_t(std::min<uint64_t>(length, positions - std::min<uint64_t>(positions, c.done)));
   if (c.all_logits) {
     length = std::min(length, room.logit_rows);
@@ -42,10 +42,10 @@ Scheduler::Scheduler(const ModelFacts &model, uint32_t chunk) : model(model), ch
   prompts.reserve(model.slots);
 }
 
-void Scheduler::fill(const EntryFacts &entry, uint32_t free_blocks, Work &work) const {
+void Scheduler::fill(const EntryFacts &entry, Work &work) const {
   work.rows = work.logit_rows = 0;
   work.segments.clear();
-  Room room{entry.rows, entry.segments, entry.logit_rows, free_blocks};
+  Room room{entry.rows, entry.segments, entry.logit_rows, free_blocks, free_slots};
   const auto place = [&](const Candidate &c) {
     const ScheduledSegment part = part_of(c, room, chunk, model.block_tokens);
     if (!part.length)
@@ -54,7 +54,8 @@ void Scheduler::fill(const EntryFacts &entry, uint32_t free_blocks, Work &work) 
     room.rows -= part.length;
     room.segments -= 1;
     room.logit_rows -= part.logits;
-    room.blocks -= blocks > c.held ? blocks - c.held : 0;
+    room.blocks -= (blocks > c.held ? blocks - c.held : 0) + c.copies_tail;
+    room.slots -= c.takes_slot;
     work.rows += part.length;
     work.logit_rows += part.logits;
     work.segments.push_back(part);
@@ -70,7 +71,7 @@ void Scheduler::fill(const EntryFacts &entry, uint32_t free_blocks, Work &work) 
     place(c);
 }
 
-bool Scheduler::best_of(bool decode, uint32_t free_blocks, Work &work) {
+bool Scheduler::best_of(bool decode, Work &work) {
   // More rows are better; then the smaller entry, which costs less.
   const auto cost = [&](const Work &w) {
     const EntryFacts &entry = model.entries[w.entry];
@@ -81,7 +82,7 @@ bool Scheduler::best_of(bool decode, uint32_t free_blocks, Work &work) {
     if (model.entries[i].decode != decode)
       continue;
     trial.entry = i;
-    fill(model.entries[i], free_blocks, trial);
+    fill(model.entries[i], trial);
     if (trial.rows && (!found || cost(trial) < cost(work))) {
       std::swap(trial, work);
       found = true;
@@ -90,7 +91,8 @@ bool Scheduler::best_of(bool decode, uint32_t free_blocks, Work &work) {
   return found;
 }
 
-bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t free_blocks, Work &work) {
+bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, Work &work) {
+  free_blocks = blocks, free_slots = slots;
   decodes.clear();
   prompts.clear();
   for (const Candidate &c : candidates)
@@ -98,9 +100,9 @@ bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t free_bloc
   std::sort(decodes.begin(), decodes.end(), [](const Candidate &a, const Candidate &b) {
     return std::tie(a.last_step, a.index) < std::tie(b.last_step, b.index);
   });
-  if (!prompts.empty() && best_of(false, free_blocks, work) && multi_row(work))
+  if (!prompts.empty() && best_of(false, work) && multi_row(work))
     return true;
-  return best_of(true, free_blocks, work) || best_of(false, free_blocks, work);
+  return best_of(true, work) || best_of(false, work);
 }
 
 } // namespace k31::engine

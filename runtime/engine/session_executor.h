@@ -9,6 +9,11 @@ public:
   static Result<SessionExecutor> make(Session &session);
 
   const ModelFacts &facts() const override { return model; }
+  StateMemory &state() override {
+    if (!memory)
+      memory.emplace(layout_of(session->plan()), *session->memory());
+    return *memory;
+  }
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) override {
     return session->run(entry, inputs, outputs);
   }
@@ -17,6 +22,7 @@ private:
   SessionExecutor(Session &session, ModelFacts facts) : session(&session), model(std::move(facts)) {}
   Session *session;
   ModelFacts model;
+  std::optional<StateMemory> memory;
 };
 
 // The engine's view of a plan. Load has checked it against the entry contract; plans of a slice of the model are refused here.

@@ -96,11 +96,40 @@ public:
     return {};
   }
 
+  Result<void> read(uint32_t index, uint64_t offset, std::span<std::byte> to) override {
+    K31_TRY(check(index, offset, to.size()));
+    if (!to.empty())
+      memcpy(to.data(), arena(index).data() + offset, to.size());
+    return {};
+  }
+  Result<void> write(uint32_t index, uint64_t offset, std::span<const std::byte> from) override {
+    K31_TRY(check(index, offset, from.size()));
+    if (!from.empty())
+      memcpy(arena(index).data() + offset, from.data(), from.size());
+    return {};
+  }
+  Result<void> copy(uint32_t index, uint64_t from, uint64_t to, uint64_t bytes) override {
+    K31_TRY(check(index, from, bytes));
+    K31_TRY(check(index, to, bytes));
+    if (bytes)
+      memcpy(arena(index).data() + to, arena(index).data() + from, bytes);
+    return {};
+  }
+  Result<void> fill(uint32_t index, uint64_t offset, uint64_t bytes, std::byte value) override {
+    K31_TRY(check(index, offset, bytes));
+    if (bytes)
+      memset(arena(index).data() + offset, int(value), bytes);
+    return {};
+  }
+
   std::span<std::byte> arena(uint32_t index) override {
     return index < arenas.size() ? arenas[index].bytes() : std::span<std::byte>();
   }
 
 private:
+  Result<void> check(uint32_t index, uint64_t offset, uint64_t bytes) {
+    return check_range(index, offset, bytes, arena(index).size());
+  }
   static void copy_in(std::span<const Upload> inputs) {
     for (const auto &[port, bytes] : inputs)
       memcpy(port->data, bytes.data(), bytes.size());

@@ -86,7 +86,7 @@ Result<void> observe(const Options &options) {
       return fail(Code::unsupported, "the plan has no prefill entry");
     rows = model.entries[entry].rows, live = uint32_t(std::min<size_t>(rows, most));
     batch.clear(entry);
-    batch.add(std::span(options.tokens).subspan(begin, live), uint32_t(begin), slot, table, 0, {}, 0);
+    batch.add(std::span(options.tokens).subspan(begin, live), uint32_t(begin), slot, slot, table, 0, {}, 0);
     K31_TRY(batch.run(executor, false));
   }
   write_state(*session, table, slot, count, out);

@@ -9,34 +9,81 @@
 namespace k31::engine {
 namespace {
 
+// Tables grow, share blocks, replace shared ones and are cut, against a map of owners kept beside.
 TEST(BlockManager, RandomOwners) {
   std::mt19937 random(3);
-  BlockManager manager(37, 256);
+  BlockManager manager(37, 4);
   std::vector<BlockTable> tables(9);
-  int refused = 0;
-  for (int round = 0; round < 5000; ++round) {
+  std::map<int32_t, uint32_t> owners;
+  std::vector<int32_t> freed;
+  int refused = 0, replaced = 0;
+  for (int round = 0; round < 20000; ++round) {
     BlockTable &table = tables[random() % tables.size()];
-    if (random() % 3 == 0) {
-      manager.release(table);
-    } else {
-      const BlockTable before = table;
+    const BlockTable before = table;
+    freed.clear();
+    switch (random() % 4) {
+    case 0: {
+      const uint32_t keep = random() % (table.size() + 1);
+      manager.release(table, freed, keep);
+      std::vector<int32_t> gone;
+      for (size_t i = before.size(); i-- > keep;)
+        if (!--owners[before[i]])
+          gone.push_back(before[i]);
+      EXPECT_EQ(freed, gone);
+      EXPECT_EQ(table, BlockTable(before.begin(), before.begin() + keep));
+      break;
+    }
+    case 1: {
       const uint32_t want = random() % 12 + 1;
       const bool fits = want <= before.size() || want - before.size() <= manager.available();
-      auto grown = manager.grow(table, uint64_t(want) * 256 - random() % 256);
+      auto grown = manager.grow(table, uint64_t(want) * 4 - random() % 4);
       EXPECT_EQ(bool(grown), fits);
       EXPECT_EQ(table.size(), fits ? std::max<size_t>(want, before.size()) : before.size());
       EXPECT_TRUE(std::equal(before.begin(), before.end(), table.begin())); // blocks never move
+      for (size_t i = before.size(); i < table.size(); ++i)
+        EXPECT_EQ(++owners[table[i]], 1u) << "block " << table[i] << " was not free";
       refused += !grown;
+      break;
     }
-    std::map<int32_t, int> owners;
-    for (const BlockTable &t : tables)
-      for (const int32_t block : t) {
-        EXPECT_TRUE(block >= 0 && block < 37);
-        EXPECT_EQ(++owners[block], 1) << "two owners of block " << block;
-      }
-    EXPECT_EQ(owners.size() + manager.available(), 37u);
+    case 2: {
+      BlockTable &other = tables[random() % tables.size()];
+      if (!other.empty())
+        break;
+      other = manager.share(table, uint32_t(random() % (table.size() + 1)));
+      EXPECT_TRUE(std::equal(other.begin(), other.end(), table.begin()));
+      for (const int32_t block : other)
+        ++owners[block];
+      break;
+    }
+    default:
+      if (table.empty() || !manager.available() || !manager.shared_tail(table, uint32_t(table.size() * 4 - 1)))
+        break;
+      EXPECT_EQ(manager.replace(table.back()), table.back());
+      --owners[before.back()];
+      EXPECT_EQ(++owners[table.back()], 1u);
+      ++replaced;
+    }
+    uint32_t used = 0;
+    for (int32_t block = 0; block < 37; ++block) {
+      ASSERT_EQ(manager.owners_of(block), owners[block]) << "block " << block;
+      used += owners[block] > 0;
+    }
+    ASSERT_EQ(used + manager.available(), 37u);
   }
   EXPECT_GT(refused, 100);
+  EXPECT_GT(replaced, 100);
+}
+
+TEST(BlockManager, ATailIsSharedInTheMiddleOfABlock) {
+  BlockManager manager(5, 4);
+  BlockTable a;
+  ASSERT_TRUE(manager.grow(a, 6));
+  EXPECT_FALSE(manager.shared_tail(a, 6));
+  const BlockTable b = manager.share(a, 2);
+  EXPECT_TRUE(manager.shared_tail(a, 6));
+  EXPECT_TRUE(manager.shared_tail(b, 3));
+  EXPECT_FALSE(manager.shared_tail(a, 4)); // the next position is in another block
+  EXPECT_FALSE(manager.shared_tail(a, 8));
 }
 
 TEST(BlockManager, RefusesWithNumbers) {
@@ -63,7 +110,14 @@ TEST(StateManager, TakesAndGives) {
   EXPECT_FALSE(manager.take(3));
   EXPECT_EQ(*manager.take(), 2);
   EXPECT_FALSE(manager.take());
-  manager.give(1);
+  std::vector<int32_t> freed;
+  EXPECT_EQ(manager.share(1), 1);
+  manager.give(1, freed);
+  EXPECT_TRUE(freed.empty()); // it has an owner left
+  EXPECT_EQ(manager.available(), 0u);
+  manager.give(1, freed);
+  manager.give(-1, freed);
+  EXPECT_EQ(freed, std::vector<int32_t>{1});
   EXPECT_EQ(manager.available(), 1u);
   EXPECT_EQ(*manager.take(), 1);
 }
@@ -88,10 +142,10 @@ struct Chosen {
 };
 
 Chosen choose(const std::vector<Candidate> &candidates, uint32_t blocks = 100, uint32_t chunk = 0,
-              const ModelFacts &model = facts()) {
+              const ModelFacts &model = facts(), uint32_t slots = 8) {
   Scheduler scheduler(model, chunk);
   Work work;
-  if (!scheduler.choose(candidates, blocks, work))
+  if (!scheduler.choose(candidates, blocks, slots, work))
     return {};
   Chosen chosen{model.entries[work.entry].name, {}, work.logit_rows};
   for (const ScheduledSegment &s : work.segments)
@@ -140,6 +194,19 @@ TEST(Scheduler, BlocksLimitTheChunk) {
   EXPECT_EQ(choose({prompt(0, 30)}, 2).segments, (Segments{{0, 8}}));
   EXPECT_EQ(choose({prompt(0, 30)}, 0).segments, (Segments{}));
   EXPECT_EQ(choose({decode(0)}, 0).segments, (Segments{{0, 1}})); // position 7 is in the block it owns
+}
+
+TEST(Scheduler, CopiesAndSlotsAreCounted) {
+  Candidate copies = prompt(0, 30);
+  copies.done = 6, copies.held = 2, copies.copies_tail = true;
+  EXPECT_EQ(choose({copies}, 3).segments, (Segments{{0, 10}})); // to position 16: two blocks, and one for the copy
+  EXPECT_EQ(choose({copies}, 0).segments, (Segments{}));        // position 6 is in a block that is not its own
+  Candidate takes = decode(0);
+  takes.takes_slot = true;
+  Candidate second = takes;
+  second.index = 1;
+  EXPECT_EQ(choose({takes, second}, 100, 0, facts(), 1).segments, (Segments{{0, 1}}));
+  EXPECT_EQ(choose({takes, decode(2)}, 100, 0, facts(), 0).segments, (Segments{{2, 1}}));
 }
 
 TEST(Scheduler, LogitRowsLimitTheChunk) {

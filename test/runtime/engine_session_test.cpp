@@ -29,6 +29,34 @@ TEST(SessionExecutor, Facts) {
   EXPECT_EQ(model->entries[0].decode, plan.entries[0]->kind == plan::EntryKind::decode);
 }
 
+// The element type of a cache is that of the operands which are its memory; what nobody names is not looked at.
+TEST(SessionExecutor, LayoutOfTheStates) {
+  plan::PlanT plan = test::sample_plan();
+  const auto layout = [&] {
+    const std::string bytes = test::flatbuffer(plan);
+    return layout_of(*plan::GetPlan(bytes.data()));
+  };
+  const StateLayout found = layout();
+  EXPECT_EQ(found.digest, plan.key->digest);
+  EXPECT_EQ(found.block_tokens, 256u);
+  ASSERT_EQ(found.members.size(), 2u);
+  EXPECT_TRUE(found.members[0].kind == StateKind::latent && found.members[0].paged() && found.members[0].unit_bytes == 1024);
+  EXPECT_TRUE(found.members[1].kind == StateKind::conv && !found.members[1].paged() && found.members[1].offset == 2048);
+  EXPECT_EQ(found.members[0].element, Element::other);
+  for (const auto type : {plan::DType::bf16, plan::DType::f32, plan::DType::u8}) {
+    plan::LaunchT &first = test::launch(plan, 0);
+    first.args[3] = test::slice(test::kCache, 2048, 1536, plan::Access::write);
+    plan.kernels[first.kernel]->operands.clear();
+    for (int i = 0; i < 4; ++i) {
+      plan.kernels[first.kernel]->operands.push_back(std::make_unique<plan::OperandT>());
+      plan.kernels[first.kernel]->operands.back()->dtype = i == 3 ? type : plan::DType::i32;
+    }
+    EXPECT_EQ(layout().members[1].element, type == plan::DType::bf16  ? Element::bf16
+                                           : type == plan::DType::f32 ? Element::f32
+                                                                      : Element::other);
+  }
+}
+
 TEST(SessionExecutor, RefusesWhatItCannotServe) {
   plan::PlanT slice = test::sample_plan();
   slice.model->layers = slice.model->layer_end + 1;

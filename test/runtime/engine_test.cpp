@@ -1,74 +1,10 @@
 // The engine over a fake model: whatever is batched, cut, forced or preempted, every sequence gives the ids it gives alone.
-#include "runtime/engine/engine.h"
-#include "test/runtime/engine_fake_model.h"
-#include <random>
+#include "test/runtime/engine_small.h"
 
 namespace k31::engine {
 namespace {
 
-using test::FakeModel;
-using Ids = std::vector<int32_t>;
-
-ModelFacts facts(uint32_t blocks = 40, uint32_t slots = 6) {
-  ModelFacts model;
-  model.vocab = 97, model.max_context = 60, model.block_tokens = 4, model.table_blocks = 15, model.blocks = blocks,
-  model.slots = slots;
-  model.entries = {{"prefill_16", false, 16, 6, 6, true, true},
-                   {"prefill_5", false, 5, 2, 2, false, false},
-                   {"decode_6", true, 6, 6, 6, false, false},
-                   {"decode_1", true, 1, 1, 1, false, false}};
-  return model;
-}
-
-// What the request gives alone, from the definition of the fake model.
-Output expected(const Request &request, const ModelFacts &model) {
-  Output out;
-  Ids ids = request.tokens;
-  for (;;) {
-    if (out.tokens.size() == request.max_tokens) {
-      out.finish = Finish::length;
-      return out;
-    }
-    const Sampling &s = request.sampling;
-    const int32_t id =
-        test::draw_id(test::next_id(ids, model.vocab), s.temperature, s.top_p, s.seed, out.tokens.size(), model.vocab);
-    out.tokens.push_back(id);
-    if (std::find(request.stop.begin(), request.stop.end(), id) != request.stop.end()) {
-      out.finish = Finish::stop;
-      return out;
-    }
-    if (out.tokens.size() == request.max_tokens) {
-      out.finish = Finish::length;
-      return out;
-    }
-    if (ids.size() == model.max_context) {
-      out.finish = Finish::context;
-      return out;
-    }
-    ids.push_back(id);
-  }
-}
-
-Ids random_ids(std::mt19937 &random, size_t count, uint32_t vocab = 97) {
-  Ids ids(count);
-  for (int32_t &id : ids)
-    id = int32_t(random() % vocab);
-  return ids;
-}
-
-void expect_empty(const Engine &engine) {
-  EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(engine.blocks().available(), engine.blocks().total());
-  EXPECT_EQ(engine.slots().available(), engine.slots().total());
-}
-
-Output run_one(Engine &engine, Request request) {
-  auto id = engine.add(std::move(request));
-  EXPECT_TRUE(id) << id.error().message;
-  auto done = engine.finish();
-  EXPECT_TRUE(done) << done.error().message;
-  return *engine.take(*id);
-}
+using namespace test;
 
 TEST(Engine, OneSequence) {
   FakeModel model(facts());
@@ -159,7 +95,7 @@ TEST(Engine, LogitsOfEveryPosition) {
       tokens.insert(tokens.end(), out.tokens.begin(), out.tokens.end());
       ASSERT_EQ(best[i].size(), prompts[i].size() + (i ? i - 1 : 0));
       for (size_t p = 0; p < best[i].size(); ++p)
-        EXPECT_EQ(best[i][p], test::next_id(std::span(tokens).first(p + 1), 97));
+        EXPECT_EQ(best[i][p], next_id(std::span(tokens).first(p + 1), 97));
     }
     expect_empty(engine);
   }
@@ -230,11 +166,11 @@ TEST(Engine, RandomStress) {
         tokens.insert(tokens.end(), want.tokens.begin(), want.tokens.end());
         EXPECT_EQ(best[id].size(), tokens.size() - (want.tokens.empty() ? 0 : 1));
         for (size_t p = 0; p < best[id].size(); ++p)
-          EXPECT_EQ(best[id][p], test::next_id(std::span(tokens).first(p + 1), 97));
+          EXPECT_EQ(best[id][p], next_id(std::span(tokens).first(p + 1), 97));
       }
       ++sequences;
     }
-    preemptions += engine.preemptions();
+    preemptions += engine.counters().preemptions;
     expect_empty(engine);
   }
   EXPECT_EQ(sequences, 600u);

@@ -1,4 +1,5 @@
 // Load, Bind and Run of a whole small plan.
+#include "runtime/arena_access.h"
 #include "runtime/session.h"
 #include "test/runtime/plan_builder.h"
 #include <cmath>
@@ -117,6 +118,27 @@ TEST_F(PlanSession, PoisonFillsAllButTheWeights) {
   auto clean = bound(2, false);
   for (std::byte b : (*clean)->arena(kIo))
     ASSERT_EQ(b, std::byte{0});
+}
+
+TEST_F(PlanSession, MemoryOfTheArenas) {
+  auto session = load();
+  ASSERT_TRUE(session);
+  EXPECT_EQ((*session)->memory(), nullptr);
+  ASSERT_TRUE((*session)->bind({}));
+  ArenaAccess &memory = *(*session)->memory();
+  std::vector<float> values = {1, 2, 3}, back(3);
+  ASSERT_TRUE(memory.write(kCache, 4096 - 12, in(values)));
+  ASSERT_TRUE(memory.copy(kCache, 4096 - 12, 100, 12));
+  ASSERT_TRUE(memory.read(kCache, 100, out(back)));
+  EXPECT_EQ(back, values);
+  EXPECT_EQ(0, memcmp((*session)->arena(kCache).data() + 100, values.data(), 12));
+  ASSERT_TRUE(memory.fill(kCache, 104, 4, std::byte{0xff}));
+  ASSERT_TRUE(memory.read(kCache, 100, out(back)));
+  EXPECT_TRUE(back[0] == 1 && std::isnan(back[1]) && back[2] == 3);
+  EXPECT_EQ(memory.write(kCache, 4096 - 11, in(values)).error().message, "bytes 4085 to 4085 + 12 of arena 3, which has 4096");
+  EXPECT_FALSE(memory.read(kCache, UINT64_MAX, out(back)));
+  EXPECT_FALSE(memory.copy(kCache, 0, 4090, 12));
+  EXPECT_FALSE(memory.fill(7, 0, 1, {}));
 }
 
 TEST_F(PlanSession, ProgressEndsAtTheTotal) {
