@@ -53,7 +53,7 @@ Result<Engine::Owned> Engine::check(Request request, std::vector<int32_t> tokens
     K31_ASSIGN(const SavedState saved, check_state(executor.state(), *request.state, tokens));
     if (saved.position == count && !request.hold)
       return fail(Code::invalid_input, cat("the saved state holds all ", count, " tokens; give at least one more to run"));
-    sequence->logits_given = saved.position;
+    sequence->logits_given = sequence->saved = saved.position;
   }
   sequence->id = next_id++;
   // All memory that the sequence will need, so that steps take none.
@@ -118,6 +118,7 @@ Result<void> Engine::extend(SequenceId id, std::span<const int32_t> tokens) {
                                          model.max_context, " positions; compile with a larger --max-context"));
   K31_TRY(check_ids(tokens, model.vocab));
   s->tokens.insert(s->tokens.end(), tokens.begin(), tokens.end());
+  s->asleep &= tokens.empty();
   return {};
 }
 
@@ -141,6 +142,8 @@ Result<void> Engine::rollback(SequenceId id, uint32_t tokens) {
   s->tokens.resize(tokens);
   s->prompt = std::min<size_t>(s->prompt, tokens);
   s->logits_given = std::min<uint64_t>(s->logits_given, tokens);
+  if (s->saved > tokens) // other tokens may follow
+    s->request.state.reset();
   if (s->mark.position > tokens)
     drop_mark(*s);
   if (s->done > tokens)
@@ -151,7 +154,8 @@ Result<void> Engine::rollback(SequenceId id, uint32_t tokens) {
 Result<std::vector<std::byte>> Engine::save(SequenceId id) {
   const Sequence *s = find(id);
   if (!s || !s->done)
-    return fail(Code::not_found, cat("sequence ", id, s ? " has no state at present; run a step first" : " has ended"));
+    return fail(Code::not_found,
+                cat("sequence ", id, s ? " has no state at present; give it something to run, and step" : " has ended"));
   return save_state(executor.state(), place(*s), s->tokens);
 }
 

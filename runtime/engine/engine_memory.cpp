@@ -204,9 +204,11 @@ bool Engine::release_idle() {
   for (const Owned &s : running)
     if (!s->pending() && s->slot >= 0 && (!oldest || s->last_step < oldest->last_step))
       oldest = s.get();
-  if (oldest)
-    release(*oldest);
-  return oldest;
+  if (!oldest)
+    return false;
+  release(*oldest);
+  oldest->asleep = true;
+  return true;
 }
 
 // The sequence gives all its memory back and waits; it will run again from its tokens.

@@ -17,10 +17,12 @@ struct Sequence {
   Request request;             // its tokens have been moved to:
   std::vector<int32_t> tokens; // prompt, drawn, and given by extend()
   size_t prompt = 0;           // of the tokens
+  uint32_t saved = 0;          // tokens of request.state
   uint32_t drawn = 0;          // tokens
   uint64_t logits_given = 0;   // positions
   uint64_t last_step = 0;
   bool ended = false;
+  bool asleep = false; // it rested, and its state was given up: it runs again only when there is something new to run
 
   // The state: the first `done` tokens, in `table` and `slot`.
   uint32_t done = 0;
@@ -30,7 +32,7 @@ struct Sequence {
   int32_t wanted_slot = -1; // to be taken first; -1: any
   Mark mark;
 
-  uint32_t pending() const { return uint32_t(tokens.size()) - done; }
+  uint32_t pending() const { return asleep ? 0 : uint32_t(tokens.size()) - done; }
   // Tokens before the next boundary whose state the request wants to be kept; what a run may take.
   uint32_t runnable() const {
     for (const uint32_t boundary : request.keep)
