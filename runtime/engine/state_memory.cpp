@@ -89,6 +89,7 @@ Result<void> StateMemory::fill(std::span<const int32_t> blocks, std::span<const 
 
 Result<std::string> StateMemory::non_finite(const StatePlace &place) {
   std::string found;
+  uint32_t layer = UINT32_MAX; // where it begins: it spreads to later layers
   std::vector<std::byte> unit;
   const uint32_t tail = place.position % shape.block_tokens; // rows past the position are no part of the state
   const uint64_t blocks = blocks_of(place.position, shape.block_tokens);
@@ -97,13 +98,15 @@ Result<std::string> StateMemory::non_finite(const StatePlace &place) {
   K31_TRY(each_unit(place, [&](const StateMember &m, uint64_t offset) -> Result<void> {
     number = last == &m ? number + 1 : 0;
     last = &m;
-    if (!found.empty() || m.element == Element::other)
+    if (m.layer >= layer || m.element == Element::other)
       return {};
     const bool partial = m.paged() && tail && number + 1 == blocks;
     unit.resize(partial ? m.unit_bytes / shape.block_tokens * tail : m.unit_bytes);
     K31_TRY(memory.read(m.arena, offset, unit));
-    if (holds_non_finite(unit, m.element))
-      found = cat(kind_names[size_t(m.kind)], " of layer ", m.layer);
+    if (holds_non_finite(unit, m.element)) {
+      layer = m.layer;
+      found = cat(kind_names[size_t(m.kind)], " of layer ", layer);
+    }
     return {};
   }));
   return found;

@@ -57,7 +57,7 @@ public:
   // Fills blocks and slots: with zeros, or with 0xFF, which is NaN.
   Result<void> fill(std::span<const int32_t> blocks, std::span<const int32_t> slots, std::byte value);
 
-  // The first cache of the state that holds NaN or infinity, as "kda of layer 3"; empty when there is none. Reads the whole
+  // A cache of the lowest layer that holds NaN or infinity, as "kda of layer 3"; empty when there is none. Reads the whole
   // state.
   Result<std::string> non_finite(const StatePlace &place);
 

@@ -35,11 +35,12 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   e2e::Options options;
   Result<void> (*run)(const e2e::Options &) = nullptr;
-  const auto add = [&](const char *name, const char *what, Result<void> (*function)(const e2e::Options &)) {
+  const auto add = [&](const char *name, const char *what, Result<void> (*function)(const e2e::Options &), bool writes = true) {
     CLI::App *command = app.add_subcommand(name, what);
     command->add_option("--plan", options.plan)->required();
     command->add_option("--weights", options.weights)->required();
-    command->add_option("--out", options.out, "Safetensors file to write")->required();
+    if (writes)
+      command->add_option("--out", options.out, "Safetensors file to write")->required();
     command->callback([&run, function] { run = function; });
     return command;
   };
@@ -50,6 +51,9 @@ int main(int argc, char **argv) {
   for (CLI::App *command : {observe, batching})
     command->add_option("--tokens", options.tokens)->delimiter(',')->required();
   add("slice", "Hidden states through a plan of some layers", e2e::slice)->add_option("--inputs", options.inputs)->required();
+  add("states", "States that are saved, shared, rolled back and broken", e2e::states, false)
+      ->add_option("--broken-id", options.broken_id, "The embedding of this id is NaN: only that is tested");
+  add("select", "Planted keys at the last position of a plan of one layer", e2e::select, false);
   CLI11_PARSE(app, argc, argv);
   if (auto done = run(options); !done) {
     std::fprintf(stderr, "k31-e2e: error: %s\n", done.error().message.c_str());

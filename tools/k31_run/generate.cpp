@@ -76,7 +76,8 @@ Result<std::optional<text::Tokenizer>> optional_tokenizer(const Options &options
   return tl::unexpected(tokenizer.error());
 }
 
-void print_json(const Options &options, const Model &model, const std::vector<Sequence> &sequences, const Timing &timing) {
+void print_json(const Options &options, const Model &model, const std::vector<Sequence> &sequences, const Timing &timing,
+                const engine::Counters &counters) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < sequences.size(); ++i) {
     const Sequence &s = sequences[i];
@@ -99,6 +100,8 @@ void print_json(const Options &options, const Model &model, const std::vector<Se
                                       {"bind_seconds", model.bind_seconds},
                                       {"first_token_seconds", timing.first_seconds},
                                       {"seconds", timing.seconds},
+                                      {"preemptions", counters.preemptions},
+                                      {"non_finite", counters.non_finite},
                                       {"tokens_per_second", timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0}};
   std::printf("%s\n", all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
@@ -162,13 +165,16 @@ Result<void> generate(const Options &options) {
   }
   timing.seconds = clock.seconds();
   if (options.json)
-    print_json(options, model, sequences, timing);
+    print_json(options, model, sequences, timing, engine.counters());
   if (wants_summary(options.model))
     std::fprintf(stderr,
-                 "load %.2f s, bind %.2f s; %llu prompt tokens, first token after %.2f s; %llu tokens in %.2f s, %.1f tokens/s\n",
+                 "load %.2f s, bind %.2f s; %llu prompt tokens, first token after %.2f s; %llu tokens in %.2f s, %.1f tokens/s; "
+                 "%llu sequences preempted, %llu ended by values that are not finite\n",
                  model.load_seconds, model.bind_seconds, static_cast<unsigned long long>(timing.prompt_tokens),
                  timing.first_seconds, static_cast<unsigned long long>(timing.drawn), timing.seconds,
-                 timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0);
+                 timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0,
+                 static_cast<unsigned long long>(engine.counters().preemptions),
+                 static_cast<unsigned long long>(engine.counters().non_finite));
   if (error)
     return tl::unexpected(*error);
   return {};
