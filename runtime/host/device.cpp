@@ -1,4 +1,5 @@
 #include "runtime/host/device.h"
+#include "runtime/host/thread_pool.h"
 #include "runtime/plan/binding.h"
 #include "runtime/weights/loader.h"
 #include "runtime/weights/synthetic.h"
@@ -47,7 +48,7 @@ public:
     return {};
   }
   Result<void> prepare(const plan::Plan &plan) override {
-    K31_ASSIGN(programs, k31::prepare(plan, code, arenas));
+    K31_ASSIGN(programs, k31::prepare(plan, code, arenas, threads));
     return {};
   }
   Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
@@ -71,7 +72,7 @@ public:
 
   Result<void> run(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs) override {
     copy_in(inputs);
-    execute(programs[entry], *pool);
+    pool->run(programs[entry].schedule);
     copy_out(outputs);
     return {};
   }
@@ -80,7 +81,9 @@ public:
                             const Observers &observers) override {
     copy_in(inputs);
     std::vector<std::span<const std::byte>> args;
-    for (const Step &step : programs[entry].steps) {
+    const Program &program = programs[entry];
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Step &step = program.steps[i];
       args.clear();
       const auto *pointers = static_cast<const std::byte *const *>(step.args);
       if (step.launch)
@@ -88,7 +91,7 @@ public:
           args.emplace_back(pointers[args.size()], slice->bytes());
       if (step.launch && observers.before)
         observers.before(*step.launch, args);
-      execute(step, *pool);
+      pool->run(program.alone[i]);
       if (step.launch && observers.after)
         observers.after(*step.launch, args);
     }
@@ -143,7 +146,7 @@ private:
   std::vector<Memory> arenas;
   HostCode code;
   std::vector<Program> programs;
-  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<ThreadPool> pool; // last: its workers look at schedules until they have ended
 };
 
 } // namespace

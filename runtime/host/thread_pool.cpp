@@ -6,7 +6,9 @@
 namespace k31::host {
 namespace {
 
-constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr auto kWatch = std::chrono::microseconds(50); // for the next run, before a worker sleeps
+constexpr int kLooks = 256;                            // at the end of a group without a pause: about 0.5 us
+constexpr int kPatience = 32;                          // pauses, some 50 ns each, before items of others are taken
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -16,29 +18,17 @@ inline void pause() {
 #endif
 }
 
-// Spins until ready() or for about kSpin; true when ready.
-template <class Ready> bool spin(Ready ready) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (ready())
-        return true;
-      pause();
-    }
-  } while (std::chrono::steady_clock::now() < end);
-  return ready();
-}
-
-constexpr uint32_t launch_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
-constexpr uint32_t left_in(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
+constexpr uint64_t word(uint32_t run, uint32_t items) { return static_cast<uint64_t>(run) << 32 | items; }
+constexpr uint32_t run_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+constexpr uint32_t items_of(uint64_t word) { return static_cast<uint32_t>(word); }
 
 } // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : lanes(std::make_unique<Lane[]>(static_cast<size_t>(std::max(threads, 1)))) {
   try {
     workers.reserve(static_cast<size_t>(std::max(threads - 1, 0)));
     for (int i = 1; i < threads; ++i)
-      workers.emplace_back([this] { work(); });
+      workers.emplace_back([this, i] { work(static_cast<size_t>(i)); });
   } catch (...) {
     stop(); // no destructor will: a thread that is not joined ends the process
     throw;
@@ -58,82 +48,125 @@ ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
   stopping.store(true);
-  epoch.fetch_add(1);
-  epoch.notify_all();
+  number.fetch_add(1);
+  number.notify_all();
   for (std::thread &worker : workers)
     worker.join();
 }
 
-void ThreadPool::run(KernelFunction f, const void *a, uint32_t count) {
-  if (count <= 1 || workers.empty()) {
-    for (uint32_t task = 0; task < count; ++task)
-      f(a, task, count);
+void ThreadPool::run(const Schedule &schedule) {
+  if (workers.empty()) {
+    for (const Item &item : schedule.lanes[0].items)
+      item.function(item.args, item.task, item.tasks);
     return;
   }
-  // All tasks of the launch before are done, so no worker holds a ticket: these words may change.
-  function.store(f, std::memory_order_relaxed);
-  args.store(a, std::memory_order_relaxed);
-  tasks.store(count, std::memory_order_relaxed);
-  done.store(0, std::memory_order_relaxed);
-  const uint32_t number = launch_of(ticket.load(std::memory_order_relaxed)) + 1;
-  const uint64_t opened = static_cast<uint64_t>(number) << 32 | count;
-  ticket.store(opened, std::memory_order_release);
-  // Sequentially consistent, as is the sleeper's side: either it sees the new epoch or we see the sleeper.
-  epoch.store(number);
-  if (sleepers.load() > 0)
-    epoch.notify_all();
-
-  const uint32_t mine = take_tasks(opened);
-  if (mine > 0)
-    done.fetch_add(mine, std::memory_order_acq_rel);
-  const auto finished = [&] { return done.load(std::memory_order_acquire) == count; };
-  while (!spin(finished))
-    std::this_thread::yield(); // a worker lost its processor in the middle of a task
-}
-
-// Takes and does tasks of the launch of `seen` until none is left; the number done.
-uint32_t ThreadPool::take_tasks(uint64_t seen) {
-  const uint32_t launch = launch_of(seen);
-  const KernelFunction f = function.load(std::memory_order_relaxed);
-  const void *a = args.load(std::memory_order_relaxed);
-  const uint32_t count = tasks.load(std::memory_order_relaxed);
-  uint32_t taken = 0;
-  while (launch_of(seen) == launch && left_in(seen) > 0) {
-    if (!ticket.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
-      continue;
-    // The launch was open when the ticket was taken, and it cannot end before this task does: f, a and count are its own.
-    f(a, count - left_in(seen), count);
-    ++taken;
-    seen = ticket.load(std::memory_order_acquire);
+  // All items of the run before are done: no thread holds one, and words of an old run match none of this one.
+  const uint32_t run = number.load(std::memory_order_relaxed) + 1;
+  for (size_t i = 0; i < schedule.lanes.size(); ++i) {
+    lanes[i].taken.store(word(run, 0), std::memory_order_relaxed);
+    lanes[i].done.store(word(run, 0), std::memory_order_relaxed);
   }
-  return taken;
+  current.store(&schedule, std::memory_order_relaxed);
+  // Sequentially consistent, as is the sleeper's side: either it sees the new number or we see the sleeper.
+  number.store(run);
+  if (sleepers.load() > 0)
+    number.notify_all();
+  walk(schedule, 0, run);
+  wait_for_group(schedule, schedule.groups, run);
 }
 
-// Waits for another launch than `last`; the ticket as it was seen.
-uint64_t ThreadPool::wait_for_launch(uint32_t last) {
-  uint64_t seen = 0;
-  const auto changed = [&] {
-    seen = ticket.load(std::memory_order_acquire);
-    return launch_of(seen) != last || stopping.load(std::memory_order_relaxed);
-  };
-  if (spin(changed))
-    return seen;
+void ThreadPool::walk(const Schedule &schedule, size_t lane, uint32_t run) {
+  const Schedule::Lane &mine = schedule.lanes[lane];
+  for (uint32_t group = 0; group < schedule.groups; ++group) {
+    if (mine.end[group] == (group ? mine.end[group - 1] : 0))
+      continue; // nothing to do there, so nothing to wait for
+    wait_for_group(schedule, group, run);
+    while (take_one(schedule, lane, mine.end[group], run)) {
+    }
+  }
+}
+
+// Takes and does the next item of a lane below `end`; false when there is none.
+bool ThreadPool::take_one(const Schedule &schedule, size_t lane, uint32_t end, uint32_t run) {
+  uint64_t seen = lanes[lane].taken.load(std::memory_order_relaxed);
+  do {
+    if (run_of(seen) != run || items_of(seen) >= end)
+      return false;
+  } while (!lanes[lane].taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed));
+  const Item &item = schedule.lanes[lane].items[items_of(seen)];
+  item.function(item.args, item.task, item.tasks);
+  lanes[lane].done.fetch_add(1, std::memory_order_acq_rel);
+  return true;
+}
+
+// All items of the groups before `group` are done, or the whole run is.
+bool ThreadPool::finished(const Schedule &schedule, uint32_t group, uint32_t run) const {
+  if (group == 0)
+    return true;
+  for (size_t i = 0; i < schedule.lanes.size(); ++i) {
+    const uint64_t done = lanes[i].done.load(std::memory_order_acquire);
+    if (run_of(done) == run && items_of(done) < schedule.lanes[i].end[group - 1])
+      return false;
+  }
+  return true;
+}
+
+// Does one item of any lane in a group before `group` that has started; false when there is none.
+bool ThreadPool::take_from_others(const Schedule &schedule, uint32_t group, uint32_t run) {
+  for (size_t i = 0; i < schedule.lanes.size(); ++i) {
+    const uint64_t taken = lanes[i].taken.load(std::memory_order_relaxed);
+    const Schedule::Lane &lane = schedule.lanes[i];
+    if (run_of(taken) != run || items_of(taken) >= lane.end[group - 1])
+      continue;
+    const uint32_t next = lane.items[items_of(taken)].group;
+    if (finished(schedule, next, run) && take_one(schedule, i, lane.end[next], run))
+      return true;
+  }
+  return false;
+}
+
+void ThreadPool::wait_for_group(const Schedule &schedule, uint32_t group, uint32_t run) {
+  for (int i = 0; i < kLooks; ++i)
+    if (finished(schedule, group, run))
+      return;
+  for (int waited = 0; !finished(schedule, group, run); ++waited) {
+    if (waited < kPatience)
+      pause();
+    else if (!take_from_others(schedule, group, run)) {
+      // Items are under way elsewhere. A thread that lost its processor gets ours, later on.
+      if (waited < 1000)
+        pause();
+      else
+        std::this_thread::yield();
+    }
+  }
+}
+
+// Waits for another run than `last`; its number.
+uint32_t ThreadPool::wait_for_run(uint32_t last) {
+  uint32_t seen = 0;
+  const auto changed = [&] { return (seen = number.load(std::memory_order_acquire)) != last; };
+  const auto end = std::chrono::steady_clock::now() + kWatch;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (changed())
+        return seen;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
   sleepers.fetch_add(1);
-  epoch.wait(last);
+  while (!changed())
+    number.wait(last);
   sleepers.fetch_sub(1);
-  seen = ticket.load(std::memory_order_acquire);
   return seen;
 }
 
-void ThreadPool::work() {
-  uint32_t last = 0;
-  while (!stopping.load(std::memory_order_acquire)) {
-    const uint64_t seen = wait_for_launch(last);
-    if (launch_of(seen) == last)
-      continue;
-    last = launch_of(seen);
-    if (const uint32_t count = take_tasks(seen); count > 0)
-      done.fetch_add(count, std::memory_order_acq_rel);
+void ThreadPool::work(size_t lane) {
+  for (uint32_t last = 0;;) {
+    last = wait_for_run(last);
+    if (stopping.load(std::memory_order_acquire))
+      return;
+    walk(*current.load(std::memory_order_acquire), lane, last);
   }
 }
 

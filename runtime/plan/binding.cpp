@@ -4,6 +4,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/dtype.h"
 #include <algorithm>
+#include <cstring>
 
 namespace k31 {
 
@@ -69,6 +70,37 @@ Result<HostCode> load_code(const plan::Plan &plan) {
 }
 
 namespace {
+
+// A copy as a kernel of one task; its argument is the step.
+void copy_step(const void *args, uint32_t, uint32_t) {
+  const Step &step = *static_cast<const Step *>(args);
+  memmove(step.dest, step.args, step.bytes);
+}
+
+host::Job job_of(const Step &step) {
+  if (!step.launch) {
+    const auto *from = static_cast<const std::byte *>(step.args);
+    auto *to = static_cast<std::byte *>(step.dest);
+    return {copy_step, &step, 1, {{from, from + step.bytes, false}, {to, to + step.bytes, true}}};
+  }
+  host::Job job{step.function, step.args, step.tasks, {}};
+  const auto *pointer = static_cast<const std::byte *const *>(step.args);
+  for (const plan::Slice *slice : *step.launch->args()) {
+    job.touches.push_back({*pointer, *pointer + slice->bytes(), slice->access() != plan::Access::read});
+    ++pointer;
+  }
+  return job;
+}
+
+// The schedules point to the steps, which stay where they are from here on.
+void schedule(Program &program, int threads) {
+  std::vector<host::Job> jobs;
+  for (const Step &step : program.steps) {
+    jobs.push_back(job_of(step));
+    program.alone.push_back(host::make_schedule({&jobs.back(), 1}, threads));
+  }
+  program.schedule = host::make_schedule(jobs, threads);
+}
 
 struct Preparer {
   const plan::Plan &plan;
@@ -136,10 +168,12 @@ struct Preparer {
 
 } // namespace
 
-Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas) {
+Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
+                                     int threads) {
   std::vector<Program> programs;
   for (const plan::Entry *entry : *plan.entries()) {
     K31_ASSIGN(Program program, (Preparer{plan, code, arenas}.program(*entry)));
+    schedule(program, threads);
     programs.push_back(std::move(program));
   }
   return programs;

@@ -22,7 +22,8 @@ struct HostCode {
 };
 Result<HostCode> load_code(const plan::Plan &plan);
 
-// Every entry as a flat list of prepared commands.
-Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas);
+// Every entry as prepared commands, dealt to so many threads.
+Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
+                                     int threads);
 
 } // namespace k31

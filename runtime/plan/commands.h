@@ -1,14 +1,13 @@
 // An entry after Bind: what Run walks. No allocation, no lock, no formatting here.
 #pragma once
-#include "runtime/host/thread_pool.h"
+#include "runtime/host/schedule.h"
 #include "runtime/plan/port.h"
 #include "runtime/schema/plan_generated.h"
-#include <cstring>
 #include <vector>
 
 namespace k31 {
 
-// A launch or a copy; events have no counterpart, because the host runs the commands in the order of the plan.
+// A launch or a copy; events have no counterpart, because the schedule follows from the bytes that steps touch.
 struct Step {
   host::KernelFunction function; // null: a copy
   const void *args;              // of a launch: its block of pointers; of a copy: the source
@@ -19,21 +18,11 @@ struct Step {
 };
 
 struct Program {
-  std::vector<Step> steps;
+  std::vector<Step> steps;                 // in the order of the plan
   std::vector<const std::byte *> pointers; // argument blocks, one after the other
   std::vector<Port> inputs, outputs;
+  host::Schedule schedule;           // all steps
+  std::vector<host::Schedule> alone; // each step on its own, for runs that are observed
 };
-
-inline void execute(const Step &step, host::ThreadPool &pool) {
-  if (step.function)
-    pool.run(step.function, step.args, step.tasks);
-  else
-    memmove(step.dest, step.args, step.bytes);
-}
-
-inline void execute(const Program &program, host::ThreadPool &pool) {
-  for (const Step &step : program.steps)
-    execute(step, pool);
-}
 
 } // namespace k31

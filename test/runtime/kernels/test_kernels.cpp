@@ -8,7 +8,7 @@ struct Range {
 Range share(int64_t n, uint32_t task, uint32_t tasks) { return {n * task / tasks, n * (task + 1) / tasks}; }
 } // namespace
 
-constexpr int64_t kRows = 4, kWidth = 16;
+constexpr int64_t kRows = 4, kLogitRows = 2, kWidth = 16;
 
 // out[r, :] = table[tokens[r], :] for live rows: [counts, tokens, table, out].
 struct GatherArgs {
@@ -37,14 +37,16 @@ extern "C" void test_add(const void *block, uint32_t task, uint32_t tasks) {
       a.rows[r * kWidth + i] += a.bias[i] + a.bias[kWidth + i];
 }
 
-// logits[l, :] = 2 rows[logit_rows[l], :]; one task a logit row.
+// logits[l, :] = 2 rows[logit_rows[l], :].
 struct ScaleArgs {
   const int32_t *logit_rows;
   const float *rows;
   float *logits;
 };
-extern "C" void test_scale(const void *block, uint32_t task, uint32_t) {
+extern "C" void test_scale(const void *block, uint32_t task, uint32_t tasks) {
   const ScaleArgs &a = *static_cast<const ScaleArgs *>(block);
-  for (int64_t i = 0; i < kWidth; ++i)
-    a.logits[task * kWidth + i] = 2 * a.rows[a.logit_rows[task] * kWidth + i];
+  const Range rows = share(kLogitRows, task, tasks);
+  for (int64_t r = rows.begin; r < rows.end; ++r)
+    for (int64_t i = 0; i < kWidth; ++i)
+      a.logits[r * kWidth + i] = 2 * a.rows[a.logit_rows[r] * kWidth + i];
 }
