@@ -98,7 +98,8 @@ private:
           failed(inRange(member->kind(), plan::StateKind::MAX, "the kind of a state member")))
         return failure();
       ir::StateMemberOp::create(builder, loc, static_cast<ir::StateKind>(member->kind()), member->layer(),
-                                arenaNames[member->arena()], member->offset(), member->unit_bytes(), member->units());
+                                arenaNames[member->arena()], member->offset(), member->unit_bytes(), member->units(),
+                                member->stage());
     }
     return success();
   }
@@ -125,7 +126,7 @@ private:
                           list<int64_t>(stack.shape()), list<int32_t>(stack.files()), list<int64_t>(stack.offsets()),
                           arenaNames[stack.arena()], stack.dest(), stack.stride(), layout.row_bytes(), layout.row_begin(),
                           layout.row_count(), layout.byte_begin(), layout.byte_count(), layout.dest_row_bytes(), layout.group(),
-                          layout.group_stride(), layout.group_begin(), axis, of);
+                          layout.group_stride(), layout.group_begin(), axis, of, stack.stage());
     return success();
   }
 

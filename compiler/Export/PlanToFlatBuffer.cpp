@@ -175,7 +175,7 @@ private:
     auto shape = numbers<uint64_t>(op.getShape()), offsets = numbers<uint64_t>(op.getOffsets());
     auto fileNumbers = numbers<uint32_t>(op.getFiles());
     weights.push_back(plan::CreateWeightStack(builder, pattern, memberNumbers, dtype, shape, fileNumbers, offsets, arena,
-                                              op.getDest(), op.getStride(), layout, shard));
+                                              op.getDest(), op.getStride(), layout, shard, op.getStage()));
     return success();
   }
 
@@ -191,7 +191,7 @@ private:
     if (failed(find(op, arenaNumber, op.getArena(), arena)))
       return failure();
     members.push_back(plan::CreateStateMember(builder, static_cast<plan::StateKind>(op.getKind()), op.getLayer(), arena,
-                                              op.getOffset(), op.getUnitBytes(), op.getUnits()));
+                                              op.getOffset(), op.getUnitBytes(), op.getUnits(), op.getStage()));
     return success();
   }
 

@@ -11,7 +11,11 @@ SmallVector<Use> planir::usesOf(Operation *command) {
     for (auto [buffer, access] : llvm::zip(launch.getArgs(), launch.getAccess()))
       uses.push_back({buffer, static_cast<Access>(access)});
   } else if (auto collective = dyn_cast<CollectiveOp>(command)) {
-    uses = {{collective.getSource(), Access::read}, {collective.getDest(), Access::write}};
+    // One side of a send or recv is another rank; the plan then names the buffer twice.
+    if (collective.getKind() != CollectiveKind::recv)
+      uses.push_back({collective.getSource(), Access::read});
+    if (collective.getKind() != CollectiveKind::send)
+      uses.push_back({collective.getDest(), Access::write});
   } else if (auto copy = dyn_cast<CopyOp>(command)) {
     uses = {{copy.getSource(), Access::read}, {copy.getDest(), Access::write}};
   }

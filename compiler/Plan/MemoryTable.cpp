@@ -39,7 +39,7 @@ std::string readableBytes(uint64_t bytes) {
   return unit == 0 ? formatv("{0} B", bytes).str() : formatv("{0:f1} {1}", value, units[unit]).str();
 }
 
-MemoryTable memoryTable(const plan::Plan &plan) {
+MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
   MemoryTable table;
   auto add = [&](std::string name, uint64_t bytes, std::string note = "") {
     table.total += bytes;
@@ -47,20 +47,20 @@ MemoryTable memoryTable(const plan::Plan &plan) {
   };
 
   std::map<WeightKind, uint64_t> weights;
-  uint64_t weightBytes = 0;
   for (const plan::WeightStack *stack : *plan.weights()) {
+    if (stack->stage() != stage)
+      continue;
     const uint64_t bytes =
         stack->layout()->row_count() * stack->layout()->byte_count() * plan::held_members(*plan.mesh(), *stack);
     weights[kindOf(stack->pattern()->c_str())] += bytes;
-    weightBytes += bytes;
   }
   std::map<plan::StateKind, std::pair<uint64_t, uint64_t>> state; // layers and bytes of a unit of all layers
-  uint64_t stateBytes[2] = {};                                    // paged, slotted: of the members themselves
   for (const plan::StateMember *member : *plan.state()->members()) {
+    if (member->stage() != stage)
+      continue;
     const bool paged = member->kind() == plan::StateKind::latent || member->kind() == plan::StateKind::index;
     auto &[layers, unit] = state[member->kind()];
     ++layers, unit += member->unit_bytes();
-    stateBytes[!paged] += member->unit_bytes() * member->units();
     (paged ? table.bytesPerToken : table.bytesPerSequence) +=
         paged ? member->unit_bytes() / plan.state()->block_tokens() : member->unit_bytes();
   }
@@ -73,7 +73,9 @@ MemoryTable memoryTable(const plan::Plan &plan) {
     if (arena->kind() == plan::ArenaKind::weights) {
       for (auto [kind, bytes] : weights)
         add(std::string("weights: ") + kWeightNames[int(kind)], bytes), rest -= bytes;
-      add("weights: alignment", rest, "members start at multiples of 256 bytes");
+      add("weights: alignment", rest,
+          plan.mesh()->pp() > 1 ? "members start at multiples of 256 bytes; what the largest stage needs more"
+                                : "members start at multiples of 256 bytes");
     } else if (arena->kind() == plan::ArenaKind::cache || arena->kind() == plan::ArenaKind::state) {
       const bool paged = arena->kind() == plan::ArenaKind::cache;
       (paged ? table.cache : table.state) = arena->bytes();
@@ -97,11 +99,20 @@ MemoryTable memoryTable(const plan::Plan &plan) {
   return table;
 }
 
-std::string text(const MemoryTable &table) {
-  std::string out = formatv("{0,-34}{1,16}{2,12}\n", "memory of one rank", "bytes", "");
+std::string text(const MemoryTable &table, llvm::StringRef title) {
+  std::string out = formatv("{0,-34}{1,16}{2,12}\n", title, "bytes", "");
   for (const MemoryLine &line : table.lines)
     out += formatv("  {0,-32}{1,16}{2,12}  {3}", line.name, line.bytes, readableBytes(line.bytes), line.note).str() + "\n";
   out += formatv("  {0,-32}{1,16}{2,12}", "total", table.total, readableBytes(table.total)).str() + "\n";
+  return out;
+}
+
+std::string memoryText(const plan::Plan &plan) {
+  if (plan.mesh()->pp() == 1)
+    return text(memoryTable(plan));
+  std::string out;
+  for (uint32_t stage = 0; stage < plan.mesh()->pp(); ++stage)
+    out += text(memoryTable(plan, stage), formatv("memory of one rank of stage {0}", stage).str());
   return out;
 }
 

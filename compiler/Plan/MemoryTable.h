@@ -1,5 +1,7 @@
-// What a rank's memory holds, line by line. The lines add up to the plan's arenas and reserve exactly.
+// What a rank's memory holds, line by line. The lines add up to the plan's arenas and reserve exactly. The ranks of all pipeline
+// stages have arenas of one size, that of the stage which needs most.
 #pragma once
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,10 +29,11 @@ struct MemoryTable {
   uint64_t cache = 0, state = 0; // bytes of both arenas
 };
 
-MemoryTable memoryTable(const plan::Plan &plan);
+MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage = 0);
 
-// The table for people.
-std::string text(const MemoryTable &table);
+// The table for people; those of all stages one below the other.
+std::string text(const MemoryTable &table, llvm::StringRef title = "memory of one rank");
+std::string memoryText(const plan::Plan &plan);
 
 // 1536 -> "1.5 KiB"
 std::string readableBytes(uint64_t bytes);

@@ -53,8 +53,6 @@ struct AssignParallelismPass : impl::AssignParallelismBase<AssignParallelismPass
       return refuse() << "ep=" << m.ep << " and tp=" << m.tp
                       << ": a group of experts holds whole tp groups or lies inside one, so one "
                       << "must divide the other";
-    if (m.pp > 1)
-      return refuse() << "pp=" << m.pp << ": this build plans one stage";
     return success();
   }
 

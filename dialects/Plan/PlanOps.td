@@ -72,11 +72,12 @@ def Plan_WeightsOp : Plan_Op<"weights", [DeclareOpInterfaceMethods<SymbolUserOpI
                        DenseI32ArrayAttr:$files, DenseI64ArrayAttr:$offsets, FlatSymbolRefAttr:$arena, I64Attr:$dest, I64Attr:$stride,
                        I64Attr:$row_bytes, I64Attr:$row_begin, I64Attr:$row_count, I64Attr:$byte_begin, I64Attr:$byte_count,
                        I64Attr:$dest_row_bytes, I64Attr:$group, I64Attr:$group_stride, I64Attr:$group_begin,
-                       OptionalAttr<Plan_MeshAxis>:$shard_axis, OptionalAttr<Plan_ShardOf>:$shard_of);
+                       OptionalAttr<Plan_MeshAxis>:$shard_axis, OptionalAttr<Plan_ShardOf>:$shard_of,
+                       DefaultValuedAttr<I32Attr, "0">:$stage);
   let assemblyFormat = [{
     $pattern `members` $members $dtype $shape `in` $arena `at` $dest `stride` $stride `rows` ` ` `[` $row_begin `,` $row_count `]`
     `of` $row_bytes `bytes` ` ` `[` $byte_begin `,` $byte_count `]` `pitch` $dest_row_bytes
-    `group` ` ` `[` $group `,` $group_stride `,` $group_begin `]` (`shard` $shard_axis^ $shard_of)? `files` $files `offsets` $offsets attr-dict
+    `group` ` ` `[` $group `,` $group_stride `,` $group_begin `]` (`shard` $shard_axis^ $shard_of)? (`stage` $stage^)? `files` $files `offsets` $offsets attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -91,8 +92,8 @@ def Plan_StateOp : Plan_Op<"state"> {
 def Plan_StateMemberOp : Plan_Op<"state_member", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one cache of one layer";
   let arguments = (ins Plan_StateKind:$kind, I32Attr:$layer, FlatSymbolRefAttr:$arena, I64Attr:$offset, I64Attr:$unit_bytes,
-                       I32Attr:$units);
-  let assemblyFormat = "$kind `layer` $layer `in` $arena `at` $offset `unit` $unit_bytes `units` $units attr-dict";
+                       I32Attr:$units, DefaultValuedAttr<I32Attr, "0">:$stage);
+  let assemblyFormat = "$kind `layer` $layer `in` $arena `at` $offset `unit` $unit_bytes `units` $units (`stage` $stage^)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -59,6 +59,8 @@ static Result<void> state(const plan::Plan &plan) {
       return refuse(cat(name, " is outside the plan's layers ", plan.model()->layer_begin(), " to ", plan.model()->layer_end()));
     if (const uint32_t expected = paged ? group.blocks() : group.slots(); !draft && member->units() != expected)
       return refuse(cat(name, " has ", member->units(), " units, the group has ", expected, paged ? " blocks" : " slots"));
+    if (member->stage() >= plan.mesh()->pp())
+      return refuse(cat(name, " belongs to stage ", member->stage(), " of ", plan.mesh()->pp()));
     if (member->arena() >= plan.arenas()->size())
       return refuse(cat(name, " names arena ", member->arena(), " of ", plan.arenas()->size()));
     const uint64_t size = plan.arenas()->Get(member->arena())->bytes();

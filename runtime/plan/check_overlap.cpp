@@ -1,5 +1,6 @@
-// No byte of an arena belongs to two weights. Members may lie between each other's rows (gate and up, in groups), so their ranges
-// may cross; then the pattern in which their rows repeat must keep them apart.
+// No byte of an arena belongs to two weights of one rank: stages of a pipeline are other ranks. Members may lie between each
+// other's rows (gate and up, in groups), so their ranges may cross; then the pattern in which their rows repeat must keep them
+// apart.
 #include "runtime/plan/check.h"
 #include "runtime/schema/shares.h"
 #include "runtime/weights/placement.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr size_t kMaxInterleaved = 64;
 
 struct Place {
-  uint32_t arena, stack, member;
+  uint32_t stage, arena, stack, member;
   uint64_t begin, end; // from the first byte to past the last one
 };
 
@@ -63,11 +64,12 @@ struct Sweep {
       weights::dest_extent(*w.layout(), &extent); // checked before
       for (uint32_t m = 0; m < plan::held_members(*plan.mesh(), w); ++m) {
         const uint64_t dest = w.dest() + m * w.stride();
-        list.push_back({w.arena(), s, m, dest + w.layout()->group_begin() * w.layout()->dest_row_bytes(), dest + extent});
+        list.push_back(
+            {w.stage(), w.arena(), s, m, dest + w.layout()->group_begin() * w.layout()->dest_row_bytes(), dest + extent});
       }
     }
     std::sort(list.begin(), list.end(), [](const Place &a, const Place &b) {
-      return std::tuple(a.arena, a.begin, a.end) < std::tuple(b.arena, b.begin, b.end);
+      return std::tuple(a.stage, a.arena, a.begin, a.end) < std::tuple(b.stage, b.arena, b.begin, b.end);
     });
     return list;
   }
@@ -75,7 +77,7 @@ struct Sweep {
   Result<void> run() const {
     std::vector<Place> open; // those that may cross the next one
     for (const Place &next : places()) {
-      std::erase_if(open, [&](const Place &p) { return p.arena != next.arena || p.end <= next.begin; });
+      std::erase_if(open, [&](const Place &p) { return p.stage != next.stage || p.arena != next.arena || p.end <= next.begin; });
       for (const Place &other : open)
         if (!disjoint(other, next))
           return refuse(cat("the weights ", name(other), " and ", name(next), " are placed on the same bytes: ", other.begin,

@@ -72,6 +72,8 @@ static Result<void> stack(const plan::Plan &plan, const plan::WeightStack &stack
   if (stack.shard() &&
       (!in_range(stack.shard()->axis(), plan::MeshAxis::MAX) || !in_range(stack.shard()->of(), plan::ShardOf::MAX)))
     return refuse(name + " is split in a way that the schema does not have");
+  if (stack.stage() >= plan.mesh()->pp())
+    return refuse(cat(name, " belongs to stage ", stack.stage(), " of ", plan.mesh()->pp()));
   if (stack.arena() >= plan.arenas()->size() || plan.arenas()->Get(stack.arena())->kind() != plan::ArenaKind::weights)
     return refuse(cat(name, " goes to arena ", stack.arena(), ", which is no arena of kind weights"));
   const uint64_t size = plan.arenas()->Get(stack.arena())->bytes();

@@ -156,7 +156,7 @@ int compile(const Options &o) {
     return failed("the plan cannot be exported");
   const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
   const MemoryTable table = memoryTable(plan);
-  std::fputs(text(table).c_str(), stdout);
+  std::fputs(memoryText(plan).c_str(), stdout);
   if (!o.memoryLimit.empty())
     if (const std::string why = overLimit(table, *parseMemoryLimit(o.memoryLimit)); !why.empty())
       return fail(1, why);

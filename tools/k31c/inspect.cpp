@@ -4,7 +4,7 @@
 #include "runtime/base/cat.h"
 #include "runtime/base/file.h"
 #include "runtime/base/plan_trailer.h"
-#include "runtime/schema/plan_generated.h"
+#include "runtime/schema/shares.h"
 #include "tools/k31c/commands.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -60,13 +60,14 @@ Json factsJson(const plan::Plan &plan) {
                               {"rows", entry->rows()},
                               {"segments", entry->segments()},
                               {"logit_rows", entry->logit_rows()},
+                              {"stage", entry->stage()},
                               {"streams", entry->streams()},
                               {"commands", entry->commands()->size()}});
   return out;
 }
 
-Json memoryJson(const plan::Plan &plan) {
-  const MemoryTable table = memoryTable(plan);
+Json memoryJson(const plan::Plan &plan, uint32_t stage = 0) {
+  const MemoryTable table = memoryTable(plan, stage);
   Json out;
   out["total"] = table.total;
   for (const plan::Arena *arena : *plan.arenas())
@@ -76,6 +77,8 @@ Json memoryJson(const plan::Plan &plan) {
     out["lines"][line.name] = line.bytes;
   out["bytes_per_token"] = table.bytesPerToken;
   out["bytes_per_sequence"] = table.bytesPerSequence;
+  for (uint32_t other = 1; stage == 0 && other < plan.mesh()->pp(); ++other)
+    out["stages"].push_back(memoryJson(plan, other)); // those behind the first
   return out;
 }
 
@@ -102,6 +105,11 @@ Json scheduleJson(const plan::Plan &plan, bool collectivesOnly) {
         command["op"] = plan::EnumNameCollectiveOp(collective.op());
         command["axis"] = plan::EnumNameMeshAxis(collective.axis());
         command["count"] = collective.count();
+        command["dtype"] = plan::EnumNameDType(collective.dtype());
+        command["bytes"] = collective.source()->bytes(); // of one rank, the capacity
+        command["ranks"] = plan::ranks_along(*plan.mesh(), collective.axis());
+        command["transport"] = plan::EnumNameTransport(collective.transport());
+        command["stream"] = collective.stream();
         command["label"] = collective.label() ? collective.label()->str() : "";
       }
       commands.push_back(std::move(command));
@@ -196,12 +204,19 @@ void printFacts(const plan::Plan &plan) {
 void printSchedule(const plan::Plan &plan, bool collectivesOnly) {
   const Json schedule = scheduleJson(plan, collectivesOnly);
   for (const auto &[entry, commands] : schedule.items()) {
-    std::printf("entry %s: %zu %s\n", entry.c_str(), commands.size(), collectivesOnly ? "collectives" : "commands");
+    uint64_t bytes = 0;
+    for (const Json &command : commands)
+      bytes += command.value("bytes", uint64_t(0));
+    std::printf("entry %s: %zu %s%s\n", entry.c_str(), commands.size(), collectivesOnly ? "collectives" : "commands",
+                collectivesOnly ? cat(" of ", bytes, " bytes a rank").c_str() : "");
     for (const Json &command : commands) {
       std::string line = "  " + command["command"].get<std::string>();
       for (const char *field : {"label", "kernel", "op", "axis"})
         if (command.contains(field))
           line += "  " + command[field].get<std::string>();
+      if (command.contains("ranks"))
+        line += cat("  ", command["ranks"].get<uint32_t>(), " ranks, ", command["bytes"].get<uint64_t>(), " bytes of ",
+                    command["dtype"].get<std::string>(), " each, via ", command["transport"].get<std::string>());
       if (command.contains("args"))
         for (const Json &arg : command["args"])
           line += "\n      " + arg.get<std::string>();
@@ -266,7 +281,7 @@ int inspect(const Options &o) {
   if (o.all())
     printFacts(plan);
   if (o.memory || o.all())
-    std::fputs(text(memoryTable(plan)).c_str(), stdout);
+    std::fputs(memoryText(plan).c_str(), stdout);
   if (o.schedule)
     printSchedule(plan, false);
   if (o.collectives)
@@ -289,7 +304,7 @@ Command addInspect(CLI::App &app) {
   command->add_flag("--memory", o.memory, "The memory table: its total is the plan's arenas and reserve");
   command->add_flag("--schedule", o.schedule, "Every command of every entry, with the bytes that it reads and writes");
   command->add_flag("--kernels", o.kernels, "Every kernel, with what was fused into it and its Config");
-  command->add_flag("--collectives", o.collectives, "Every collective of every entry");
+  command->add_flag("--collectives", o.collectives, "Every collective of every entry, with the bytes that each rank gives to it");
   command->add_flag("--weights", o.weights, "Every weight stack, its place, and the launches that read it");
   command->add_flag("--json", o.json,
                     "As JSON: version, target, mesh, ranks, images, entries, memory, and the parts that are asked for");

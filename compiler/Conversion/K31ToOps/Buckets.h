@@ -20,6 +20,8 @@ struct Bucket {
   int64_t logitRows = 0; // L: rows that get logits, at most
   int64_t blocks = 0;    // cache blocks of a sequence, at most
   bool isDecode() const { return kind == "decode"; }
+  // Of the entry of a pipeline stage.
+  std::string nameOf(int64_t stage) const { return stage ? name + ".stage" + std::to_string(stage) : name; }
 };
 llvm::SmallVector<Bucket> bucketsOf(const EntryOptions &options);
 

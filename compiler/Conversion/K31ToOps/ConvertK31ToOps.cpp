@@ -1,5 +1,6 @@
 // Level 1 to level 2: @text becomes one function a bucket, each layer body one function a bucket, rows get a static capacity.
 #include "compiler/Conversion/K31ToOps/Conversions.h"
+#include "compiler/Conversion/K31ToOps/Stages.h"
 #include "compiler/Passes.h"
 #include "dialects/Moe/Moe.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,7 +62,7 @@ public:
   Converter(ModuleOp module, func::FuncOp text, TextForm form, const EntryOptions &options, const Mesh &mesh, Type activation,
             LayersOf layers)
       : module(module), text(text), form(form), options(options), activation(activation), layers(std::move(layers)),
-        state(module, mesh), b(module.getContext()) {}
+        state(module, mesh), cuts(text, mesh.pp), b(module.getContext()) {}
 
   LogicalResult run() {
     SmallVector<func::FuncOp> bodies;
@@ -73,8 +74,9 @@ public:
       for (func::FuncOp body : bodies)
         if (failed(convertBody(body, bucket)))
           return failure();
-      if (failed(convertText(bucket)))
-        return failure();
+      for (int64_t stage = 0; stage < state.mesh.pp; ++stage)
+        if (failed(convertText(bucket, stage)))
+          return failure();
     }
     state.declarePools();
     text.erase();
@@ -163,36 +165,39 @@ private:
   // Arguments in the order of the members that follow it: those of @text's own, then what level 2 adds.
   struct Entry {
     func::FuncOp function;
-    Value live, batch, liveLogits, logitRows, sampling; // the last three: null in a slice without the head
+    Value live, batch, liveLogits, logitRows, sampling; // the last three: null without the head
     Value expertRank;                                   // null when ep is 1
   };
 
-  // The entry: its arguments name the plan's inputs, its results the outputs.
-  Entry createEntry(const Bucket &bucket) {
+  // The entry: its arguments name the plan's inputs, its results the outputs. The stages of a pipeline share out the ends of
+  // @text.
+  Entry createEntry(const Bucket &bucket, int64_t stage) {
     Type i32 = b.getI32Type(), u8 = b.getIntegerType(8, false);
     auto tensor = [](ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); };
+    const bool first = stage == 0, last = stage + 1 == state.mesh.pp, head = form.head && last;
     const int64_t L = form.head ? bucket.logitRows : 0;
     SmallVector<Port> arguments, results;
-    if (form.embed)
+    if (first && form.embed)
       arguments.push_back({tensor({bucket.rows}, i32), "tokens"});
-    else
+    else if (first)
       addStream(arguments, text.getArgumentTypes().drop_back(form.head), bucket);
     const size_t own = arguments.size();
     arguments.push_back({live(), "counts", 0});
-    if (form.head)
+    if (head)
       arguments.push_back({live(), "counts", 8});
     arguments.push_back({batchOf(bucket), "batch"});
-    if (form.head) {
+    if (head) {
       arguments.append({{tensor({L}, i32), "logit_rows"}, {tensor({L, 24}, u8), "sampling"}});
       const int64_t vocab = cast<RankedTensorType>(text.getResultTypes()[0]).getDimSize(1);
       results.append({{tensor({L, vocab}, b.getF32Type()), "logits"}, {tensor({L}, i32), "sampled"}});
-    } else {
+    } else if (last) {
       addStream(results, text.getResultTypes(), bucket);
     }
     if (state.mesh.ep > 1)
       arguments.push_back({live(), "coordinates", 8}); // {tp, dp, ep, pp, ...}
     auto typesOf = [](ArrayRef<Port> ports) { return llvm::map_to_vector(ports, [](const Port &p) { return p.type; }); };
-    auto f = func::FuncOp::create(b, text.getLoc(), bucket.name, b.getFunctionType(typesOf(arguments), typesOf(results)));
+    auto f =
+        func::FuncOp::create(b, text.getLoc(), bucket.nameOf(stage), b.getFunctionType(typesOf(arguments), typesOf(results)));
     for (auto [i, port] : llvm::enumerate(arguments)) {
       f.setArgAttr(i, "k31.input", b.getStringAttr(port.name));
       if (port.offset)
@@ -203,24 +208,24 @@ private:
       if (port.offset)
         f.setResultAttr(i, "k31.offset", b.getI64IntegerAttr(*port.offset));
     }
-    f->setAttr("k31.entry", b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr(bucket.kind)),
-                                                 b.getNamedAttr("rows", b.getI64IntegerAttr(bucket.rows)),
-                                                 b.getNamedAttr("segments", b.getI64IntegerAttr(bucket.segments)),
-                                                 b.getNamedAttr("logit_rows", b.getI64IntegerAttr(L))}));
+    SmallVector<NamedAttribute> facts = {
+        b.getNamedAttr("kind", b.getStringAttr(bucket.kind)), b.getNamedAttr("rows", b.getI64IntegerAttr(bucket.rows)),
+        b.getNamedAttr("segments", b.getI64IntegerAttr(bucket.segments)), b.getNamedAttr("logit_rows", b.getI64IntegerAttr(L))};
+    if (state.mesh.pp > 1)
+      facts.push_back(b.getNamedAttr("stage", b.getI64IntegerAttr(stage)));
+    f->setAttr("k31.entry", b.getDictionaryAttr(facts));
     f.addEntryBlock();
-    Entry entry{f, f.getArgument(own)};
-    if (form.head)
-      entry.liveLogits = f.getArgument(own + 1), entry.batch = f.getArgument(own + 2), entry.logitRows = f.getArgument(own + 3),
+    Entry entry{f, f.getArgument(own), f.getArgument(own + 1 + head), {}, {}, {}, {}};
+    if (head)
+      entry.liveLogits = f.getArgument(own + 1), entry.logitRows = f.getArgument(own + 3),
       entry.sampling = f.getArgument(own + 4);
-    else
-      entry.batch = f.getArgument(own + 1);
     if (state.mesh.ep > 1)
       entry.expertRank = f.getArguments().back();
     return entry;
   }
 
-  LogicalResult convertText(const Bucket &bucket) {
-    Entry entry = createEntry(bucket);
+  LogicalResult convertText(const Bucket &bucket, int64_t stage) {
+    Entry entry = createEntry(bucket, stage);
     func::FuncOp f = entry.function;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&f.getBody().front());
@@ -228,22 +233,39 @@ private:
     o.live = entry.live, o.batch = entry.batch, o.expertRank = entry.expertRank;
     if (state.mesh.edp() > 1)
       o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
-    for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
-      o.values.map(old, f.getArgument(i));
-    for (Operation &op : text.getBody().front()) {
-      if (isa<arith::ConstantOp>(op)) {
-        b.clone(op, o.values);
-      } else if (auto call = dyn_cast<func::CallOp>(op)) {
-        convertCall(o, call);
-      } else if (auto head = dyn_cast<model::HeadOp>(op)) {
-        HeadResults out = convertHead(o, head, entry.logitRows, entry.liveLogits, entry.sampling);
-        func::ReturnOp::create(b, op.getLoc(), ValueRange{out.logits, out.sampled});
-      } else if (auto end = dyn_cast<func::ReturnOp>(op)) {
-        if (!form.head)
-          func::ReturnOp::create(b, op.getLoc(), llvm::map_to_vector(end.getOperands(), [&](Value v) { return o.get(v); }));
-      } else if (failed(convertOp(o, &op))) {
-        return failure();
+    if (stage == 0)
+      for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
+        o.values.map(old, f.getArgument(i));
+    else
+      for (Value old : cuts.crossing(stage)) {
+        Location loc = o.at("stage");
+        o.values.map(old, coll::RecvOp::create(b, loc, staticType(old.getType(), bucket), coll::Axis::pp, uint64_t(stage - 1)));
       }
+    for (Operation &op : text.getBody().front()) {
+      if (isa<arith::ConstantOp>(op))
+        b.clone(op, o.values);
+      else if (cuts.stageOf(&op) == stage && failed(convertTextOp(o, entry, &op)))
+        return failure();
+    }
+    if (stage + 1 == state.mesh.pp)
+      return success();
+    for (Value old : cuts.crossing(stage + 1))
+      coll::SendOp::create(b, o.at("stage"), o.get(old), coll::Axis::pp, uint64_t(stage + 1));
+    func::ReturnOp::create(b, text.getLoc());
+    return success();
+  }
+
+  LogicalResult convertTextOp(OpsBuilder &o, const Entry &entry, Operation *op) {
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      convertCall(o, call);
+    } else if (auto head = dyn_cast<model::HeadOp>(op)) {
+      HeadResults out = convertHead(o, head, entry.logitRows, entry.liveLogits, entry.sampling);
+      func::ReturnOp::create(b, op->getLoc(), ValueRange{out.logits, out.sampled});
+    } else if (auto end = dyn_cast<func::ReturnOp>(op)) {
+      if (!form.head)
+        func::ReturnOp::create(b, op->getLoc(), llvm::map_to_vector(end.getOperands(), [&](Value v) { return o.get(v); }));
+    } else {
+      return convertOp(o, op);
     }
     return success();
   }
@@ -268,6 +290,7 @@ private:
   Type activation;
   LayersOf layers;
   ModuleState state;
+  StageCuts cuts;
   OpBuilder b;
 };
 
@@ -299,6 +322,10 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
     auto wanted = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("activations");
     if (wanted && wanted.getValue() != (activation.isF32() ? "fp32" : "bf16"))
       return module.emitError("k31.options: activations is ") << wanted << ", but the model was imported with " << activation;
+    const int64_t calls = llvm::range_size(text.getOps<func::CallOp>());
+    if (mesh->pp > calls)
+      return module.emitError("--mesh pp=") << mesh->pp << ": a plan of " << calls << " layers has at most " << calls
+                                            << " pipeline stages";
     return Converter(module, text, *form, *options, *mesh, activation, std::move(*layers)).run();
   }
 };

@@ -42,6 +42,9 @@ private:
   planir::EntryOp entry;
   DenseMap<Attribute, Value> slices; // weights and caches by {arena, offset, type}: one op for all their uses
 
+  Places &weights() { return context.weights[entry.getStage()]; }
+  Places &pools() { return context.pools[entry.getStage()]; }
+
   LogicalResult buildEntryOp() {
     auto facts = function->getAttrOfType<DictionaryAttr>("k31.entry");
     auto kind = facts ? facts.getAs<StringAttr>("kind") : StringAttr();
@@ -57,7 +60,7 @@ private:
       value = number.getInt();
     }
     entry = planir::EntryOp::create(outer, function.getLoc(), function.getSymName(), *kindValue, capacity[0], capacity[1],
-                                    capacity[2], 0, 1, 0);
+                                    capacity[2], stageOf(function), 1, 0);
     entry.getBody().emplaceBlock();
     return success();
   }
@@ -113,14 +116,13 @@ private:
       return op.emitOpError("is no layer number; constants of other types belong into regions");
     }
     if (auto weight = dyn_cast<nn::WeightOp>(op)) {
-      auto place = context.weights.find(weight.getStack());
-      return pick(op, place, context.weights.end(), weight.getLayer() ? known[weight.getLayer()].number : std::nullopt, "weights",
+      auto place = weights().find(weight.getStack());
+      return pick(op, place, weights().end(), weight.getLayer() ? known[weight.getLayer()].number : std::nullopt, "weights",
                   known);
     }
     if (auto cache = dyn_cast<attn::CacheOp>(op)) {
-      auto place = context.pools.find(cache.getPool());
-      return pick(op, place, context.pools.end(), known[cache.getLayer()].number, cache.getType().isPaged() ? "cache" : "state",
-                  known);
+      auto place = pools().find(cache.getPool());
+      return pick(op, place, pools().end(), known[cache.getLayer()].number, cache.getType().isPaged() ? "cache" : "state", known);
     }
     if (auto columns = dyn_cast<nn::ColumnsOp>(op)) {
       const Known source = known[columns.getSource()];
@@ -149,21 +151,31 @@ private:
                                 std::optional<int64_t> layer) {
     std::optional<planir::CollectiveKind> kind = planir::symbolizeCollectiveKind(op.getName().stripDialect());
     auto axis = op.getAttrOfType<coll::AxisAttr>("axis");
-    if (!kind || !axis || op.getNumOperands() != 1 || op.getNumResults() != 1)
+    if (!kind || !axis || op.getNumOperands() > 1 || op.getNumResults() > 1)
       return op.emitOpError("moves rows between ranks in a way that no command of a plan has");
-    const Known source = known[op.getOperand(0)];
-    auto type = cast<RankedTensorType>(op.getOperand(0).getType());
-    if (source.buffers.size() != 1 || source.pitch)
-      return op.emitOpError("needs rows that follow each other; store them first, as by an nn.map");
-    Value dest = wanted.lookup(op.getResult(0));
-    if (!dest)
-      dest = alloc(builder, op.getLoc(), "activations", op.getResult(0).getType());
-    known[op.getResult(0)] = dest;
+    // A send has no destination here and a recv no source: the one buffer stands for both.
+    Value source, dest;
+    RankedTensorType type;
+    if (op.getNumOperands()) {
+      const Known operand = known[op.getOperand(0)];
+      if (operand.buffers.size() != 1 || operand.pitch)
+        return op.emitOpError("needs rows that follow each other; store them first, as by an nn.map");
+      source = dest = operand.buffers[0], type = cast<RankedTensorType>(op.getOperand(0).getType());
+    }
+    if (op.getNumResults()) {
+      dest = wanted.lookup(op.getResult(0));
+      if (!dest)
+        dest = alloc(builder, op.getLoc(), "activations", op.getResult(0).getType());
+      known[op.getResult(0)] = dest;
+      if (!source)
+        source = dest, type = cast<RankedTensorType>(op.getResult(0).getType());
+    }
+    auto peer = op.getAttrOfType<IntegerAttr>("peer");
     Type element = type.getElementType();
     StringRef dtype = element.isF32() ? "f32" : element.isBF16() ? "bf16" : element.isInteger(32) ? "i32" : "u8";
     planir::CollectiveOp::create(builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()),
-                                 planir::Transport::library, dtype, type.getNumElements(), source.buffers[0], dest, 0, 0,
-                                 builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
+                                 planir::Transport::library, dtype, type.getNumElements(), source, dest, peer ? peer.getInt() : 0,
+                                 0, builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
     return success();
   }
 

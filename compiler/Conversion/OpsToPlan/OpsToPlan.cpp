@@ -48,10 +48,11 @@ struct ConvertOpsToPlanPass : k31::impl::ConvertOpsToPlanBase<ConvertOpsToPlanPa
     if (failed(buildFacts(module, builder)))
       return failure();
     Operation *facts = &module.getBody()->back();
-    FailureOr<int64_t> weights = buildWeights(module, builder, context.weights);
+    SmallVector<Usage> stages = usageOfStages(entries, context.functions);
+    FailureOr<int64_t> weights = buildWeights(module, builder, stages, context.weights);
     if (failed(weights))
       return failure();
-    FailureOr<StateBytes> state = buildState(module, builder, context.pools);
+    FailureOr<StateBytes> state = buildState(module, builder, stages, context.pools);
     if (failed(state))
       return failure();
     OpBuilder arenas(facts->getContext());

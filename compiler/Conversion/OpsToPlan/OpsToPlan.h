@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <optional>
+#include <set>
 
 namespace k31::to_plan {
 
@@ -26,14 +27,24 @@ struct Place {
 };
 using Places = llvm::StringMap<Place>; // by symbol
 
-// plan.weights for every stack that an entry uses, and the bytes of the weights arena.
-mlir::FailureOr<int64_t> buildWeights(mlir::ModuleOp module, mlir::OpBuilder &builder, Places &places);
+// Layers by the stack or pool that the entries of one pipeline stage take them from; an entry without layers is a stack without
+// members.
+using Usage = llvm::StringMap<std::set<int64_t>>;
+int64_t stageOf(mlir::func::FuncOp entry);
+llvm::SmallVector<Usage> usageOfStages(llvm::ArrayRef<mlir::func::FuncOp> entries,
+                                       const llvm::StringMap<mlir::func::FuncOp> &functions);
 
-// plan.state and plan.state_member, and the bytes of both arenas.
+// plan.weights for every stack that an entry uses, and the bytes of the weights arena. Stages are other ranks: each begins at 0,
+// and the arena is as large as the largest needs. Places are by stage.
+mlir::FailureOr<int64_t> buildWeights(mlir::ModuleOp module, mlir::OpBuilder &builder, llvm::ArrayRef<Usage> stages,
+                                      llvm::SmallVectorImpl<Places> &places);
+
+// plan.state and plan.state_member, and the bytes of both arenas, in the same way.
 struct StateBytes {
   int64_t paged = 0, slotted = 0;
 };
-mlir::FailureOr<StateBytes> buildState(mlir::ModuleOp module, mlir::OpBuilder &builder, Places &places);
+mlir::FailureOr<StateBytes> buildState(mlir::ModuleOp module, mlir::OpBuilder &builder, llvm::ArrayRef<Usage> stages,
+                                       llvm::SmallVectorImpl<Places> &places);
 
 // plan.key, plan.mesh, plan.model and plan.file from the module's attributes.
 mlir::LogicalResult buildFacts(mlir::ModuleOp module, mlir::OpBuilder &builder);
@@ -58,7 +69,7 @@ private:
 // What an entry looks things up in.
 struct Context {
   llvm::StringMap<mlir::func::FuncOp> functions;
-  Places weights, pools;
+  llvm::SmallVector<Places> weights, pools; // by stage
   Kernels *kernels;
 };
 

@@ -39,7 +39,9 @@ struct Rows {
 
 class StackBuilder {
 public:
-  StackBuilder(nn::StackOp stack, SymbolTable &symbols, OpBuilder &builder) : stack(stack), symbols(symbols), builder(builder) {}
+  // `layers`: the members that a stage needs, all when empty.
+  StackBuilder(nn::StackOp stack, SymbolTable &symbols, OpBuilder &builder, int64_t stage, std::set<int64_t> layers)
+      : stack(stack), symbols(symbols), builder(builder), stage(stage), layers(std::move(layers)) {}
 
   // Places the stack at `begin` and declares its parts.
   FailureOr<Place> build(int64_t begin) {
@@ -53,7 +55,9 @@ public:
         return stack.emitOpError("names the part ") << part << ", which is no nn.tensor of the module";
       parts.push_back(tensor);
     }
-    place.members.assign(parts.front().getMembers().begin(), parts.front().getMembers().end());
+    for (auto [i, member] : llvm::enumerate(parts.front().getMembers()))
+      if (layers.empty() || layers.count(member))
+        place.members.push_back(member), chosen.push_back(i);
     for (auto [i, part] : llvm::enumerate(parts)) {
       if (part.getMembers() != parts.front().getMembers())
         return stack.emitOpError("joins tensors with different members: @")
@@ -68,7 +72,10 @@ private:
   nn::StackOp stack;
   SymbolTable &symbols;
   OpBuilder &builder;
+  int64_t stage;
+  std::set<int64_t> layers;
   Place place;
+  SmallVector<int64_t> chosen; // numbers of the members among those of the tensors
 
   planir::MeshAxisAttr shardAxis() {
     if (std::optional<coll::Axis> axis = stack.getShardAxis())
@@ -151,23 +158,25 @@ private:
       return part.emitOpError("stands for ")
              << sources << " tensors, but has " << files.size() << " files and " << offsets.size() << " offsets";
 
-    auto declare = [&](StringRef pattern, ArrayRef<int32_t> numbers, int64_t first, int64_t count, int64_t dest, int64_t stride) {
-      SmallVector<int32_t> file(count, files.front());
-      if (files.size() != 1)
-        file.assign(files.begin() + first, files.begin() + first + count);
-      planir::WeightsOp::create(builder, part.getLoc(), pattern, numbers, dtype, fileShape, file, offsets.slice(first, count),
-                                "weights", dest, stride, rows->rowBytes, 0, rows->count, 0, rows->usedBytes, rows->usedBytes,
-                                rows->group, rows->groupStride, rows->groupBegin, shardAxis(), shardOf());
+    // `from`: the numbers of the source tensors.
+    auto declare = [&](StringRef pattern, ArrayRef<int32_t> numbers, ArrayRef<int64_t> from, int64_t dest, int64_t stride) {
+      auto fileOf = [&](int64_t source) { return files[files.size() == 1 ? 0 : source]; };
+      planir::WeightsOp::create(builder, part.getLoc(), pattern, numbers, dtype, fileShape, llvm::map_to_vector(from, fileOf),
+                                llvm::map_to_vector(from, [&](int64_t source) { return offsets[source]; }), "weights", dest,
+                                stride, rows->rowBytes, 0, rows->count, 0, rows->usedBytes, rows->usedBytes, rows->group,
+                                rows->groupStride, rows->groupBegin, shardAxis(), shardOf(), stage);
     };
-    SmallVector<int32_t> layers(part.getMembers().begin(), part.getMembers().end());
     if (!experts) {
-      declare(part.getPattern(), layers, 0, members, place.begin, place.stride);
+      declare(part.getPattern(), SmallVector<int32_t>(place.members.begin(), place.members.end()),
+              numbered ? ArrayRef(chosen) : ArrayRef<int64_t>{0}, place.begin, place.stride);
       return success();
     }
     SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, expertCount));
-    for (int64_t i = 0; i < members; ++i) {
-      std::string pattern = numbered ? fillPlaceholder(part.getPattern(), part.getMembers()[i]) : part.getPattern().str();
-      declare(pattern, numbers, i * expertCount, expertCount, place.begin + i * place.stride, expertBytes);
+    SmallVector<int64_t> which = numbered ? chosen : SmallVector<int64_t>{0};
+    for (auto [i, member] : llvm::enumerate(which)) {
+      std::string pattern = numbered ? fillPlaceholder(part.getPattern(), part.getMembers()[member]) : part.getPattern().str();
+      declare(pattern, numbers, llvm::to_vector(llvm::seq<int64_t>(member * expertCount, (member + 1) * expertCount)),
+              place.begin + int64_t(i) * place.stride, expertBytes);
     }
     return success();
   }
@@ -175,19 +184,26 @@ private:
 
 } // namespace
 
-FailureOr<int64_t> to_plan::buildWeights(ModuleOp module, OpBuilder &builder, Places &places) {
-  llvm::StringSet<> used;
-  module.walk([&](nn::WeightOp weight) { used.insert(weight.getStack()); });
+FailureOr<int64_t> to_plan::buildWeights(ModuleOp module, OpBuilder &builder, ArrayRef<Usage> stages,
+                                         SmallVectorImpl<Places> &places) {
   SymbolTable symbols(module);
-  int64_t end = 0;
-  for (auto stack : llvm::make_early_inc_range(module.getOps<nn::StackOp>())) {
-    if (!used.contains(stack.getSymName()))
-      continue;
-    FailureOr<Place> place = StackBuilder(stack, symbols, builder).build(end);
-    if (failed(place))
-      return failure();
-    end += place->stride * std::max<int64_t>(place->members.size(), 1);
-    places[stack.getSymName()] = std::move(*place);
+  SmallVector<nn::StackOp> stacks = llvm::to_vector(module.getOps<nn::StackOp>());
+  int64_t bytes = 0;
+  for (auto [stage, usage] : llvm::enumerate(stages)) {
+    Places &own = places.emplace_back();
+    int64_t end = 0;
+    for (nn::StackOp stack : stacks) {
+      auto used = usage.find(stack.getSymName());
+      if (used == usage.end())
+        continue;
+      const bool all = stages.size() == 1; // what the model has, whatever the entries name
+      FailureOr<Place> place = StackBuilder(stack, symbols, builder, stage, all ? std::set<int64_t>() : used->second).build(end);
+      if (failed(place))
+        return failure();
+      end += place->stride * std::max<int64_t>(place->members.size(), 1);
+      own[stack.getSymName()] = std::move(*place);
+    }
+    bytes = std::max(bytes, end);
   }
-  return end;
+  return bytes;
 }
