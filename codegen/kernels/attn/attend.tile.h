@@ -6,30 +6,29 @@
 namespace k31::kernels::attend {
 
 struct Tile {
-  int32_t block = 256;
+  int32_t block = 384;
   int32_t blocks = kMultiprocessors; // all on the device at once: parts of a row meet
-  int32_t heads = 48;                // most heads of a group, which share the keys of a tile
+  int32_t heads = 64;                // most heads of a group, which share the keys of a tile
   int32_t keys = 64;                 // of a tile
 
-  // bf16 products by tensor cores; else plain products, a warp a head.
+  // bf16 products of warp groups; else plain products, a warp a head.
   constexpr bool products(const Config &c) const {
     return c.q_type == DType::bf16 && c.shared_type == DType::bf16 && c.cache_type == DType::bf16 && c.latent % 128 == 0 &&
-           (c.latent + c.shared) % 32 == 0 && smem(c) <= 227 << 10;
+           c.latent <= 512 && c.shared % 8 == 0 && c.shared <= 64;
   }
-  // Heads of a group of the products: a multiple of 16, groups of like size.
+  // Heads of a group of the products: groups of like size, and what a product takes, in whole and in halves.
   constexpr int32_t group(const Config &c) const {
-    const int32_t groups = (c.heads + heads - 1) / heads;
-    return ((c.heads + groups - 1) / groups + 15) / 16 * 16;
+    const int32_t groups = (c.heads + heads - 1) / heads, size = (c.heads + groups - 1) / groups;
+    for (int32_t columns : {16, 32, 48})
+      if (size <= columns)
+        return columns;
+    return 64;
   }
-  constexpr int32_t width(const Config &c) const { return c.latent + c.shared; }
-  constexpr int32_t key_bytes(const Config &c) const { return width(c) * 2 + 16; } // a padded row: no bank conflicts of ldmatrix
-  constexpr int32_t score_width() const { return keys + 4; }
-  constexpr int32_t weight_bytes() const { return keys * 2 + 16; }
+  constexpr int32_t chunks(const Config &c) const { return (c.latent + c.shared + 63) / 64; } // 64 columns of a tile of keys
   constexpr int32_t threads() const { return block; }
-  // Queries, two tiles of keys, scores, weights, statistics of heads, which keys count.
+  // Queries and weights, two tiles of keys and their marks, tops, changes and totals of heads, barriers.
   constexpr int32_t smem(const Config &c) const {
-    return group(c) * width(c) * 2 + 2 * keys * key_bytes(c) + group(c) * (score_width() * 4 + weight_bytes() + 12) +
-           2 * keys * 4;
+    return products(c) ? group(c) * (128 * (chunks(c) + 1) + 12) + 2 * keys * (128 * chunks(c) + 4) + 4 * 8 : 0;
   }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("blocks", &Tile::blocks), f("heads", &Tile::heads), f("keys", &Tile::keys);

@@ -2,7 +2,7 @@
 // multiprocessor. The words stand in the kernel's module, zero when it is loaded, and come back to rest by themselves after each
 // meeting.
 #pragma once
-#include "codegen/kernels/common/ptx.cuh"
+#include "codegen/kernels/common/mbarrier.cuh"
 
 namespace k31::kernels {
 
@@ -10,9 +10,15 @@ struct Meeting {
   uint32_t arrived, generation;
 };
 
-// All threads of `size` blocks. What they wrote before is visible after.
-K31_DEVICE void meet(Meeting &m, int size) {
-  __syncthreads();
+// The first `Threads` threads of `size` blocks (0: all threads). What they wrote before is visible after.
+template <int Threads = 0> K31_DEVICE void meet(Meeting &m, int size) {
+  auto block_meets = [] {
+    if constexpr (Threads == 0)
+      __syncthreads();
+    else
+      warps_meet(1, Threads);
+  };
+  block_meets();
   if (size > 1 && threadIdx.x == 0) {
     volatile uint32_t *generation = &m.generation;
     const uint32_t mine = *generation;
@@ -27,7 +33,7 @@ K31_DEVICE void meet(Meeting &m, int size) {
     }
     __threadfence();
   }
-  __syncthreads();
+  block_meets();
 }
 
 } // namespace k31::kernels

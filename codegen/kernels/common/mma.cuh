@@ -33,4 +33,16 @@ K31_DEVICE void load_matrices_transposed(uint32_t (&r)[4], const void *row) {
                : "memory");
 }
 
+// The way back: two or four 8 x 8 matrices in the layout of products, stored transposed. Lane l gives the address of 16 bytes:
+// column l % 8 of matrix l / 8.
+K31_DEVICE void store_matrices_transposed(void *column, uint32_t a, uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(shared_address(column)), "r"(a), "r"(b)
+               : "memory");
+}
+K31_DEVICE void store_matrices_transposed(void *column, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(column)), "r"(a),
+               "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
 } // namespace k31::kernels

@@ -128,11 +128,19 @@ K31_CUDA_TEST("attn.attend.products") {
   test<config(12, 512, 64, 0, true)>(kRuns, 6e-3);
   test<config(24, 128, 64, 100, true, DType::bf16, DType::f32)>(kRuns, 6e-3);
   test<config(50, 256, 32, 70, true)>(kRuns, 6e-3, true);
+  test<config(96, 512, 64, 150, true)>(kRuns, 6e-3, true);
+  test<config(100, 128, 8, 0, true)>(kRuns, 6e-3);
+  test<config(2, 512, 64, 64, true)>(kRuns, 6e-3);
 }
 K31_CUDA_TEST("attn.attend.parts") {
   test<config(12, 512, 64, 0, true)>(kOne, 6e-3);
   test<config(16, 128, 64, 200, true, DType::bf16, DType::f32)>(kOne, 6e-3, true);
   test<config(3, 128, 0, 0, false)>(kTwo, 6e-3);
+  test<config(96, 512, 64, 0, true)>(kTwo, 6e-3), test<config(48, 512, 64, 600, true, DType::bf16, DType::f32)>(kTwo, 6e-3);
+}
+// Scores that rise from key to key: tops are raised over and over, by more than the slack and by less.
+K31_CUDA_TEST("attn.attend.rising") {
+  test<config(96, 512, 64, 0, true)>(kTwo, 2e-2, false, 8), test<config(12, 512, 64, 0, true)>(kRuns, 2e-2, false, 40);
 }
 template <Config c> void measure(const std::vector<Batches::Run> &runs, const char *what) {
   Batches batch(runs, 0);
@@ -150,7 +158,7 @@ template <Config c> void measure(const std::vector<Batches::Run> &runs, const ch
   for (int r = 0; r < rows; ++r) {
     const int n = batch.position(r) + 1;
     for (int i = 0; i < c.top_k; ++i)
-      indices.set(r, i, (int64_t)i * n / std::max(1, c.top_k));
+      indices.set(r, i, (int64_t)i * n / std::max(1, c.top_k) + uniform_int(0, n / std::max(1, c.top_k) - 1)); // in order
     keys += c.top_k ? c.top_k : n;
   }
   Args args{q.device(), q_shared.device(), pages.device(), batch.view(), {}};
@@ -184,6 +192,7 @@ K31_CUDA_TEST("attn.attend.time") {
   measure<K31_SIZE(96, 0, 128 * K)>(decode(1, 128 * K), "dense decode over 131072");
   measure<K31_SIZE(96, 0, 32 * K)>(decode(8, 32 * K), "dense decode over 32768");
   measure<K31_SIZE(96, 2048, 64 * K)>({{60 * K, 4096}}, "sparse prefill over 65536");
-  measure<K31_SIZE(12, 2048, 64 * K)>({{60 * K, 4096}}, "sparse prefill over 65536");
+  measure<K31_SIZE(96, 2048, 128 * K)>({{124 * K, 4096}}, "sparse prefill over 131072");
+  measure<K31_SIZE(12, 2048, 128 * K)>({{124 * K, 4096}}, "sparse prefill over 131072");
 }
 } // namespace

@@ -1,0 +1,402 @@
+// The bf16 form of attn.attend: products of warp groups, keys as rows and heads as columns: any number of heads fills
+// the products, 96 as two groups of 48.
+//
+// A block holds the queries Q [heads, width] of one (row, group of heads) and walks its keys in tiles of 64, dense or gathered.
+// A warp group of producers copies tiles in chunks of 64 columns (cp.async, 128-byte swizzle), one tile ahead; two warp groups of
+// consumers compute
+//   S^T [64 keys, heads] = K Q^T       each for half of the heads
+//   P = exp2(S - top)                  bf16, back to shared memory as [heads, keys]
+//   O^T [latent, heads] += V^T P^T     each for half of the latent columns; V^T is the same chunk, read transposed
+// The subtracted top of a head stays until a score exceeds it by more than kSlack: the weights are then at most 2^kSlack, the
+// sums are as exact as before, and the sums in registers are hardly ever rescaled.
+#pragma once
+#include "codegen/kernels/attn/attend.tile.h"
+#include "codegen/kernels/attn/attend_unit.cuh"
+#include "codegen/kernels/common/mbarrier.cuh"
+#include "codegen/kernels/common/mma.cuh"
+#include "codegen/kernels/common/wgmma.cuh"
+
+namespace k31::kernels::attend {
+
+constexpr float kSlack = 8; // powers of two
+
+template <Config c, Tile t> struct Products {
+  static constexpr int kGroup = t.group(c), kHalf = kGroup / 2, kKeys = 64, kChunks = t.chunks(c);
+  static constexpr int kWidth = c.latent + c.shared, kLatentChunks = c.latent / 64, kMine = kLatentChunks / 2;
+  static constexpr int kChunkBytes = kKeys * 128, kTileBytes = kChunks * kChunkBytes, kQueryChunk = kGroup * 128,
+                       kConsumers = 256, kProducers = 128;
+  static_assert(t.block == kConsumers + kProducers && kLatentChunks % 2 == 0 && c.shared % 8 == 0 && c.shared <= 64);
+
+  const Args &args;
+  const int group;        // of four warps
+  unsigned char *query;   // [chunk, head] rows of 64 columns
+  unsigned char *tiles;   // [2, chunk, key] rows of 64 columns
+  unsigned char *weights; // [head] rows of 64 keys
+  float *valid;           // [2, keys]: 0, or -inf where an entry counts nothing
+  float *top, *change;    // [heads]
+  float *totals;          // [heads]: sums of weights
+  Barrier *full, *empty;  // [2]
+
+  K31_DEVICE Products(const Args &args) : args(args), group(__shfl_sync(kAllLanes, (int)threadIdx.x / 128, 0)) {
+    unsigned char *at = shared_memory();
+    query = at, at += kChunks * kQueryChunk;
+    tiles = at, at += 2 * kTileBytes;
+    weights = at, at += kGroup * 128;
+    valid = (float *)at, at += 2 * kKeys * 4;
+    top = (float *)at, at += kGroup * 4;
+    change = (float *)at, at += kGroup * 4;
+    totals = (float *)at, at += kGroup * 4;
+    full = (Barrier *)at, empty = full + 2;
+  }
+  K31_DEVICE unsigned char *tile_at(uint32_t tile) const { return tiles + tile % 2 * kTileBytes; }
+
+  // ---- producers
+  // This thread's four keys of a tile: their positions, then their rows of the cache, -1 for none. Positions are read two tiles
+  // ahead and rows one: no copy waits for either.
+  K31_DEVICE static void find_positions(const Keys &keys, int64_t first, int64_t end, int thread, int32_t (&positions)[4]) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const int64_t entry = first + thread / 8 + 16 * r;
+      positions[r] = entry < end ? (int32_t)keys.position(entry) : -1;
+    }
+  }
+  K31_DEVICE static void find_rows(const Keys &keys, const int32_t (&positions)[4], int32_t (&rows)[4]) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+      rows[r] = positions[r] < 0 ? -1 : (int32_t)cache_row(keys.table, positions[r]);
+  }
+  K31_DEVICE void produce(const Shares<c, t, kGroup> &shares) const {
+    const int thread = threadIdx.x - kConsumers, word = thread % 8;
+    uint32_t tile = 0; // so far
+    Unit u;
+    for (int i = 0; shares.unit(i, u); ++i) {
+      const Keys keys = keys_of<c>(args, u.row);
+      int32_t rows[4], positions[4];
+      find_positions(keys, u.first, u.end, thread, positions);
+      find_rows(keys, positions, rows);
+      find_positions(keys, u.first + kKeys, u.end, thread, positions);
+      for (int64_t first = u.first; first < u.end; first += kKeys, ++tile) {
+        const char *from[4];
+        int bytes[4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+          bytes[r] = rows[r] < 0 ? 0 : 16;
+          from[r] = (const char *)args.pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * (kWidth * 2) + word * 16;
+        }
+        find_rows(keys, positions, rows);
+        find_positions(keys, first + 2 * kKeys, u.end, thread, positions);
+        barrier_wait(empty + tile % 2, tile / 2 % 2 ^ 1);
+        if (word == 0) {
+#pragma unroll
+          for (int r = 0; r < 4; ++r)
+            valid[tile % 2 * kKeys + thread / 8 + 16 * r] = bytes[r] ? 0 : minus_infinity();
+        }
+        unsigned char *to = tile_at(tile) + thread / 8 * 128 + ((word ^ thread / 8) & 7) * 16; // 16 keys on: the same swizzle
+#pragma unroll
+        for (int j = 0; j < kChunks; ++j)
+#pragma unroll
+          for (int r = 0; r < 4; ++r) {
+            const bool within = j * 64 + 64 <= kWidth || j * 64 + word * 8 < kWidth;
+            copy_async16(to + j * kChunkBytes + r * 2048, from[r] + j * 128, within ? bytes[r] : 0);
+          }
+        barrier_arrive_after_copies(full + tile % 2);
+        barrier_arrive(full + tile % 2); // valid is written
+      }
+    }
+    copy_commit(), copy_wait<0>();
+  }
+
+  // ---- consumers
+  K31_DEVICE static int warp() { return threadIdx.x / 32 % 4; } // of the warp group
+  K31_DEVICE static void all_meet() { warps_meet(1, kConsumers); }
+  K31_DEVICE void group_meets() const { warps_meet(2 + group, 128); }
+  K31_DEVICE static bool any_of_all(bool mine) {
+    uint32_t any;
+    asm volatile(
+        "{\n.reg .pred mine, any;\nsetp.ne.b32 mine, %1, 0;\nbar.red.or.pred any, 1, %2, mine;\nselp.b32 %0, 1, 0, any;\n}\n"
+        : "=r"(any)
+        : "r"((uint32_t)mine), "n"(kConsumers)
+        : "memory");
+    return any;
+  }
+
+  K31_DEVICE static uint4 eight(const uint16_t *p, bool aligned) {
+    return aligned ? *(const uint4 *)p
+                   : make_uint4(p[0] | (uint32_t)p[1] << 16, p[2] | (uint32_t)p[3] << 16, p[4] | (uint32_t)p[5] << 16,
+                                p[6] | (uint32_t)p[7] << 16);
+  }
+  K31_DEVICE void load_query(const Unit &u) const {
+    const uint16_t *latent = (const uint16_t *)args.q_latent + u.row * c.ld_q + (int64_t)u.head * c.latent;
+    const uint16_t *shared =
+        (const uint16_t *)args.q_shared + u.row * c.ld_shared + (int64_t)u.head * c.head_shared + c.shared_begin;
+    const bool aligned = c.ld_q % 8 == 0 && aligned16(args.q_latent);
+    const bool aligned_shared =
+        c.ld_shared % 8 == 0 && c.head_shared % 8 == 0 && c.shared_begin % 8 == 0 && aligned16(args.q_shared);
+#pragma unroll 9
+    for (int i = threadIdx.x; i < kGroup * kChunks * 8; i += kConsumers) {
+      const int head = i / (kChunks * 8), d = i % (kChunks * 8) * 8;
+      uint4 v = make_uint4(0, 0, 0, 0);
+      if (head < u.heads && d < c.latent)
+        v = eight(latent + (int64_t)head * c.latent + d, aligned);
+      else if (head < u.heads && d < kWidth)
+        v = eight(shared + (int64_t)head * c.head_shared + d - c.latent, aligned_shared);
+      *(uint4 *)(query + d / 64 * kQueryChunk + head * 128 + ((d / 8 ^ head) & 7) * 16) = v;
+    }
+    for (int i = threadIdx.x; i < kGroup; i += kConsumers)
+      top[i] = minus_infinity(), totals[i] = 0;
+    fence_async_proxy();
+    all_meet();
+  }
+
+  // Scores of this warp group's heads, not yet scaled. Entries 0, 1: key warp * 16 + lane / 4; 2, 3: eight keys on.
+  K31_DEVICE void score(uint32_t tile, float (&s)[kHalf / 8][4]) const {
+    barrier_wait(full + tile % 2, tile / 2 % 2);
+    fence_async_proxy(); // the producers wrote it as ordinary memory
+    const uint64_t a = matrix_descriptor(tile_at(tile)), b = matrix_descriptor(query + group * kHalf * 128);
+    wgmma_begin();
+#pragma unroll
+    for (int j = 0; j < kChunks; ++j)
+#pragma unroll
+      for (int step = 0; step < 4; ++step)
+        wgmma_bf16(s, a + j * (kChunkBytes / 16) + step * 2, b + j * (kQueryChunk / 16) + step * 2, j > 0 || step > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+  }
+
+  // New tops of this warp group's heads; `change` is what the sums so far are multiplied by.
+  K31_DEVICE void raise_tops(const float (&s)[kHalf / 8][4]) const {
+    const int lane = threadIdx.x % 32, thread = threadIdx.x % 128;
+    float *most = (float *)(weights + group * kHalf * 128); // [warp, heads], where no weights are in use now
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float v = fmaxf(s[n][e], s[n][e + 2]);
+#pragma unroll
+        for (int step = 4; step < 32; step *= 2)
+          v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, step));
+        if (lane < 4)
+          most[warp() * kHalf + n * 8 + 2 * lane + e] = v;
+      }
+    }
+    group_meets();
+    if (thread < kHalf) {
+      const int head = group * kHalf + thread;
+      float now = top[head];
+      const float before = now;
+#pragma unroll
+      for (int w = 0; w < 4; ++w)
+        now = fmaxf(now, most[w * kHalf + thread]);
+      change[head] = exp2f(before - (now == minus_infinity() ? 0 : now));
+      top[head] = now;
+    }
+    group_meets();
+  }
+
+  // Scores become weights in shared memory. True when tops were raised.
+  K31_DEVICE bool softmax(uint32_t tile, float (&s)[kHalf / 8][4]) const {
+    const int lane = threadIdx.x % 32;
+    const float low = valid[tile % 2 * kKeys + warp() * 16 + lane / 4],
+                high = valid[tile % 2 * kKeys + warp() * 16 + 8 + lane / 4];
+    const float2 *tops = (const float2 *)(top + group * kHalf) + lane % 4; // every fourth
+    bool above = false;
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+      const float2 limit = tops[n * 4];
+      s[n][0] = s[n][0] * (c.scale * kLog2e) + low, s[n][1] = s[n][1] * (c.scale * kLog2e) + low;
+      s[n][2] = s[n][2] * (c.scale * kLog2e) + high, s[n][3] = s[n][3] * (c.scale * kLog2e) + high;
+      above |= fmaxf(s[n][0], s[n][2]) > limit.x + kSlack || fmaxf(s[n][1], s[n][3]) > limit.y + kSlack;
+    }
+    const bool raised = any_of_all(above); // and all have left the weights of the tile before
+    if (raised)
+      raise_tops(s);
+    uint32_t pairs[kHalf / 8][2];
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+      float2 base = tops[n * 4]; // -inf: nothing yet, all weights are exp2(-inf)
+      base.x = base.x == minus_infinity() ? 0 : base.x, base.y = base.y == minus_infinity() ? 0 : base.y;
+      pairs[n][0] = pack_bf16(exp2f(s[n][0] - base.x), exp2f(s[n][1] - base.y));
+      pairs[n][1] = pack_bf16(exp2f(s[n][2] - base.x), exp2f(s[n][3] - base.y));
+    }
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; n += 2) {
+      const int head = group * kHalf + (n + lane / 16) * 8 + lane % 8, word = warp() * 2 + lane / 8 % 2;
+      void *to = weights + head * 128 + ((word ^ head) & 7) * 16;
+      if constexpr (kHalf % 16 == 0)
+        store_matrices_transposed(to, pairs[n][0], pairs[n][1], pairs[n + 1][0], pairs[n + 1][1]);
+      else if (n + 1 < kHalf / 8)
+        store_matrices_transposed(to, pairs[n][0], pairs[n][1], pairs[n + (n + 1 < kHalf / 8)][0],
+                                  pairs[n + (n + 1 < kHalf / 8)][1]);
+      else
+        store_matrices_transposed(to, pairs[n][0], pairs[n][1]);
+    }
+    fence_async_proxy();
+    all_meet();
+    return raised;
+  }
+
+  // Sum of half of the weights of a head, as they are used; two neighbouring threads have one head.
+  K31_DEVICE float half_of_weights(int head) const {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint4 v = *(const uint4 *)(weights + head * 128 + (((threadIdx.x % 2 * 4 + i) ^ head) & 7) * 16);
+      sum += bf16_low(v.x) + bf16_high(v.x) + bf16_low(v.y) + bf16_high(v.y) + bf16_low(v.z) + bf16_high(v.z) + bf16_low(v.w) +
+             bf16_high(v.w);
+    }
+    return sum;
+  }
+
+  using Sums = float[kMine][kGroup / 8][4]; // rows: latent columns of this warp group's chunks; columns: heads
+  K31_DEVICE void rescale(Sums &o) const {
+    const float2 *factors = (const float2 *)change + threadIdx.x % 4;
+#pragma unroll
+    for (int n = 0; n < kGroup / 8; ++n) {
+      const float2 f = factors[n * 4];
+#pragma unroll
+      for (int m = 0; m < kMine; ++m)
+        o[m][n][0] *= f.x, o[m][n][1] *= f.y, o[m][n][2] *= f.x, o[m][n][3] *= f.y;
+    }
+  }
+  K31_DEVICE void accumulate(uint32_t tile, Sums &o) const {
+    const uint64_t p = matrix_descriptor(weights), v = matrix_descriptor(tile_at(tile) + group * kMine * kChunkBytes);
+    wgmma_begin();
+#pragma unroll
+    for (int m = 0; m < kMine; ++m)
+#pragma unroll
+      for (int step = 0; step < kKeys / 16; ++step)
+        wgmma_bf16<1>(o[m], v + m * (kChunkBytes / 16) + step * 128, p + step * 2);
+    wgmma_commit();
+  }
+
+  // While the second product runs: the weights as they are used. Two neighbouring threads have one head.
+  K31_DEVICE void add_totals(bool raised) const {
+    const int thread = threadIdx.x % 128, head = group * kHalf + thread / 2;
+    if (thread >= 2 * kHalf)
+      return;
+    float sum = half_of_weights(head);
+    sum += __shfl_xor_sync(__activemask(), sum, 1);
+    if (thread % 2 == 0)
+      totals[head] = (raised ? totals[head] * change[head] : totals[head]) + sum;
+  }
+
+  K31_DEVICE void consume(const Shares<c, t, kGroup> &shares) const {
+    uint32_t tile = 0;
+    Unit u;
+    for (int i = 0; shares.unit(i, u); ++i) {
+      load_query(u);
+      Sums o;
+#pragma unroll
+      for (int m = 0; m < kMine; ++m)
+#pragma unroll
+        for (int n = 0; n < kGroup / 8; ++n)
+          o[m][n][0] = o[m][n][1] = o[m][n][2] = o[m][n][3] = 0;
+#pragma unroll 1
+      for (const uint32_t end = tile + (uint32_t)((u.end - u.first + kKeys - 1) / kKeys); tile != end; ++tile) {
+        bool raised;
+        {
+          float s[kHalf / 8][4];
+          score(tile, s);
+          raised = softmax(tile, s);
+        }
+        if (raised)
+          rescale(o);
+        accumulate(tile, o);
+        add_totals(raised);
+        wgmma_wait<0>();
+        __syncwarp(); // all lanes have read the marks
+        if (threadIdx.x % 32 == 0)
+          barrier_arrive(empty + tile % 2);
+      }
+      finish(shares, i, o);
+    }
+  }
+
+  // ---- results
+  K31_DEVICE void finish(const Shares<c, t, kGroup> &shares, int i, Sums &o) const {
+    const int lane = threadIdx.x % 32;
+    Unit u;
+    shares.unit(i, u);
+    all_meet(); // the last rescaling has read `change`, and all totals are there
+    for (int h = threadIdx.x; h < kGroup; h += kConsumers) {
+      const float total = totals[h];
+      change[h] = u.part ? 1 : total == 0 ? 0 : 1 / total;
+      if (h < u.heads && u.part)
+        u.part[kGroup * c.latent + h] = top[h], u.part[kGroup * (c.latent + 1) + h] = total;
+      else if (c.lse != 0 && h < u.heads)
+        lse_of<c>(args)[u.row * c.heads + u.head + h] = lse_value<c>(top[h], total);
+    }
+    all_meet();
+    rescale(o);
+    if constexpr (c.out_type == DType::bf16) {
+      if (!u.part)
+        return finish_rows(u, o);
+    }
+#pragma unroll
+    for (int m = 0; m < kMine; ++m)
+#pragma unroll
+      for (int n = 0; n < kGroup / 8; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int h = n * 8 + lane % 4 * 2 + e % 2, d = (group * kMine + m) * 64 + warp() * 16 + lane / 4 + e / 2 * 8;
+          if (h >= u.heads)
+            continue;
+          if (u.part)
+            u.part[h * c.latent + d] = o[m][n][e];
+          else
+            store<c.out_type>(out_of<c>(args), u.row * c.ld_out + (int64_t)(u.head + h) * c.latent + d, o[m][n][e]);
+        }
+    all_meet();
+  }
+  // bf16 rows of heads, turned in shared memory where the queries stood, then written whole.
+  K31_DEVICE void finish_rows(const Unit &u, const Sums &o) const {
+    const int lane = threadIdx.x % 32;
+    constexpr int kWords = c.latent / 8;
+#pragma unroll
+    for (int m = 0; m < kMine; ++m)
+#pragma unroll
+      for (int n = 0; n < kGroup / 8; n += 2) { // kGroup is a multiple of 16
+        const int h = (n + lane / 16) * 8 + lane % 8, word = (group * kMine + m) * 8 + warp() * 2 + lane / 8 % 2;
+        store_matrices_transposed(query + (h * kWords + (word ^ h % 8)) * 16, pack_bf16(o[m][n][0], o[m][n][1]),
+                                  pack_bf16(o[m][n][2], o[m][n][3]), pack_bf16(o[m][n + 1][0], o[m][n + 1][1]),
+                                  pack_bf16(o[m][n + 1][2], o[m][n + 1][3]));
+      }
+    all_meet();
+    uint16_t *out = (uint16_t *)out_of<c>(args) + u.row * c.ld_out + (int64_t)u.head * c.latent;
+    const bool aligned = c.ld_out % 8 == 0 && aligned16(out_of<c>(args));
+    for (int i = threadIdx.x; i < u.heads * kWords; i += kConsumers) {
+      const int h = i / kWords, word = i % kWords;
+      const uint4 v = *(const uint4 *)(query + (h * kWords + (word ^ h % 8)) * 16);
+      uint16_t *to = out + h * c.latent + word * 8;
+      if (aligned) {
+        *(uint4 *)to = v;
+      } else {
+        const uint32_t pairs[] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          to[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+      }
+    }
+    all_meet();
+  }
+
+  // All threads of the block.
+  K31_DEVICE void run(const Shares<c, t, kGroup> &shares) const {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2; ++i)
+        barrier_init(full + i, 2 * kProducers), barrier_init(empty + i, kConsumers / 32);
+      barrier_init_done();
+    }
+    __syncthreads();
+    if (threadIdx.x >= kConsumers) {
+      fewer_registers<72>();
+      produce(shares);
+    } else {
+      more_registers<208>();
+      consume(shares);
+      shares.template merge<kConsumers>();
+    }
+  }
+};
+
+} // namespace k31::kernels::attend
