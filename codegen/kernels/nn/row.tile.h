@@ -65,9 +65,10 @@ constexpr Tile choose(const Config &c) {
   // multiprocessor, so that the row stays in its first-level cache.
   const int32_t all = most(least(ceil_div(c.cols / c.groups, 32 * t.vector) * 32, 1024), 64);
   const int32_t few[] = {all, 512, 256}, many[] = {256, 512, 1024};
-  for (int32_t block : c.rows <= 2 * kMultiprocessors ? few : many) {
+  const bool spread = c.rows <= 2 * kMultiprocessors; // then a few registers too many cost less than idle lanes
+  for (int32_t block : spread ? few : many) {
     t.block = t.team = least(block, all);
-    if (registers(c, t) <= least(65536 / t.block, 255))
+    if (registers(c, t) <= least(65536 / t.block * (spread ? 5 : 4) / 4, 255))
       return t;
   }
   t.block = t.team = most(ceil_div(all, 64) * 32, 64), t.keep = 0;

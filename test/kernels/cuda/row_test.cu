@@ -270,10 +270,62 @@ template <int rows> void time_norm() {
   report("rms norm " + std::to_string(rows) + " x 7168", time_us([&](int) { start<S, Chosen<S>, RmsNorm<7168>>(args); }),
          4.0 * rows * 7168);
 }
+
+// The residual mix of nine sources with its norm: a score a source from its normed row, the softmax of the scores, the mix.
+struct MixOfNine {
+  static constexpr int kSources = 9; // then the query and the gain, sums of squares, of products, and of the mix's squares
+  static __device__ __forceinline__ float mix(const float *in) {
+    const float *squares = in + kSources + 2, *products = squares + kSources;
+    float weights[kSources], total = 0, sum = 0;
+    for (int i = 0; i < kSources; ++i)
+      total += weights[i] = expf(products[i] * rsqrtf(squares[i] / 7168 + 1e-5f));
+    for (int i = 0; i < kSources; ++i)
+      sum += weights[i] * in[i];
+    return sum * (1 / total);
+  }
+  static __device__ __forceinline__ void phase0(const float *in, float *out) {
+    for (int i = 0; i < kSources; ++i)
+      out[i] = in[i] * in[i], out[kSources + i] = in[i] * in[kSources];
+  }
+  static __device__ __forceinline__ void phase1(const float *in, float *out) {
+    const float m = mix(in);
+    out[0] = m * m;
+  }
+  static __device__ __forceinline__ void phase2(const float *in, float *out) {
+    out[0] = mix(in) * in[kSources + 1] * rsqrtf(in[3 * kSources + 2] / 7168 + 1e-5f);
+  }
+};
+template <int rows> struct TimedMix {
+  static constexpr Config make() {
+    Config c{
+        .rows = rows, .cols = 7168, .inputs = 11, .outputs = 1, .out_type = {1}, .out_ld = {7168}, .phases = 2, .sums = {18, 1}};
+    for (int i = 0; i < 11; ++i)
+      c.kind[i] = i < 9 ? 0 : 2, c.type[i] = i < 9 ? 1 : 0, c.ld[i] = i < 9 ? 7168 : 0, c.length[i] = i < 9 ? 0 : 7168;
+    return c;
+  }
+  static constexpr Config config = make();
+};
+template <int threads, int kept> struct threads_of_row {
+  static constexpr Tile tile{.block = threads, .team = threads, .vector = 8, .keep = kept};
+};
+template <int rows, class T = Chosen<TimedMix<rows>>> void time_mix() {
+  using S = TimedMix<rows>;
+  Tensor sources(DType::bf16, 9 * rows, 7168), query(DType::f32, 1, 7168), gain(DType::f32, 1, 7168), count(DType::i32, 1, 1),
+      out(DType::bf16, rows, 7168);
+  sources.fill_fast(), query.fill_fast(0.01f), gain.fill_fast(), count.set(0, 0, rows);
+  Args args{count.device<int32_t>(), {}};
+  for (int i = 0; i < 9; ++i)
+    args.tail[i] = sources.device<uint16_t>() + (int64_t)i * rows * 7168;
+  args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
+  report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.block) + " threads",
+         time_us([&](int) { start<S, T, MixOfNine>(args); }), 20.0 * rows * 7168);
+}
 } // namespace
 
 K31_CUDA_TEST("nn.row.time") {
   if (!timing())
     return;
   time_norm<1>(), time_norm<64>(), time_norm<4096>(), time_norm<16384>();
+  time_mix<1>(), time_mix<64>(), time_mix<4096>();
+  time_mix<64, threads_of_row<256, 96>>(), time_mix<64, threads_of_row<512, 96>>(), time_mix<64, threads_of_row<512, 0>>();
 }

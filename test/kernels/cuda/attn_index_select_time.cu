@@ -1,0 +1,54 @@
+// Times of attn.index_select. Apart from its test: the launch code that nvcc 13.0 writes does not find the kernels of a Config with
+// these scales by their values ("invalid resource handle"), so they are named by types here.
+#include "codegen/kernels/attn/index_select.cuh"
+#include "test/kernels/cuda/batch.h"
+
+K31_CUDA_KERNEL_BY_TYPE(index_select)
+
+namespace {
+using namespace k31::test;
+using namespace k31::kernels::index_select;
+
+template <class S> void measure(const std::vector<Batches::Run> &runs) {
+  constexpr Config c = S::config;
+  Batches batch(runs, 0);
+  Tensor q(DType::bf16, batch.rows(), 4096), w(DType::f32, batch.rows(), 32), pages(DType::bf16, batch.pool_rows(), 128);
+  Tensor out(DType::i32, batch.rows(), c.top_k), scratch(DType::u8, 1, workspace(c, choose(c)));
+  q.fill_fast(), w.fill_fast(), pages.fill_fast();
+  // The table of a batch has one column too many for a full context.
+  std::vector<int32_t> table;
+  for (int s = 0; s < batch.live_segments(); ++s)
+    for (int b = 0; b < c.blocks; ++b)
+      table.push_back(b < batch.columns - 1 ? batch.table[s * batch.columns + b] : 0);
+  Words<int32_t> blocks(table);
+  auto view = batch.view();
+  view.block_table = blocks.device();
+  Args args{q.device(), w.device(), pages.device(), view, out.device<int32_t>(), scratch.device()};
+  double us = time_us([&](int) { start<S>(args); }, 5), keys = 0, pairs = 0;
+  for (const auto &run : runs)
+    keys += run.start + run.length, pairs += (double)run.length * (run.start + run.length);
+  report("index_select " + std::to_string(batch.live()) + " rows over " + std::to_string(c.max_context), us, keys * 256,
+         pairs * 32 * 128 * 2);
+}
+template <int32_t capacity, int32_t context> struct At {
+  static constexpr Config config{.rows = capacity,
+                                 .heads = 32,
+                                 .head_dim = 128,
+                                 .top_k = 2048,
+                                 .max_context = context,
+                                 .ld_q = 4096,
+                                 .ld_w = 32,
+                                 .blocks = context / 256,
+                                 .scale = 0.0883883f,
+                                 .head_scale = 0.1767767f};
+};
+K31_CUDA_TEST("attn.index_select.time") {
+  if (!timing())
+    return;
+  constexpr int K = 1024;
+  for (int rows : {1, 16})
+    measure<At<64, 128 * K>>(std::vector<Batches::Run>((size_t)rows, {128 * K - 1, 1}));
+  measure<At<64, 1024 * K>>({{1024 * K - 1, 1}});
+  measure<At<4096, 128 * K>>({{124 * K, 4096}});
+}
+} // namespace
