@@ -1,4 +1,5 @@
 #include "codegen/CudaKernels.h"
+#include "codegen/kernels/common/tensor_map.h"
 #include "codegen/CudaKernelList.h" // generated: the tile headers, K31_CUDA_KERNELS and the embedded files
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,7 +51,24 @@ template <class Config, class Tile> Tile tileFor(const Config &config) {
     return Tile();
 }
 
-template <class Config, class Tile> FailureOr<CudaLaunch> launchOf(DictionaryAttr fields, EmitError emitError) {
+// Kernels that name their tensor maps take them behind the pointers.
+template <class Config, class Tile>
+constexpr bool kHasMaps = requires(const Config &config, const Tile &tile) { tensor_maps(config, tile); };
+
+ArrayAttr mapsOf(MLIRContext *context, const kernels::TensorMaps &maps) {
+  Builder b(context);
+  SmallVector<Attribute> list;
+  for (const kernels::TensorMap &map : ArrayRef(maps.map, maps.count)) {
+    auto field = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+    list.push_back(b.getDictionaryAttr({field("arg", map.argument), field("columns", map.columns), field("rows", map.rows),
+                                        field("row_bytes", map.row_bytes), field("box_columns", map.box_columns),
+                                        field("box_rows", map.box_rows),
+                                        b.getNamedAttr("dtype", b.getStringAttr(kDTypeNames[static_cast<int32_t>(map.type)]))}));
+  }
+  return list.empty() ? ArrayAttr() : b.getArrayAttr(list);
+}
+
+template <class Config, class Tile, class Args> FailureOr<CudaLaunch> launchOf(DictionaryAttr fields, EmitError emitError) {
   Config config;
   if (failed(configFromDictionary(fields, config, emitError)))
     return failure();
@@ -66,6 +84,10 @@ template <class Config, class Tile> FailureOr<CudaLaunch> launchOf(DictionaryAtt
     launch.smem = static_cast<int32_t>(tile.smem(config));
   else
     launch.smem = static_cast<int32_t>(tile.smem());
+  if constexpr (kHasMaps<Config, Tile>) {
+    launch.maps = mapsOf(fields.getContext(), tensor_maps(config, tile));
+    launch.mapsAt = offsetof(kernels::Mapped<Args>, maps);
+  }
   if constexpr (requires { workspace(config, tile); })
     launch.workspace = static_cast<uint64_t>(workspace(config, tile));
   return launch;
@@ -78,15 +100,18 @@ FailureOr<std::string> constantsOf(DictionaryAttr configFields, DictionaryAttr t
   Tile tile;
   if (failed(configFromDictionary(configFields, config, emitError)) || failed(configFromDictionary(tileFields, tile, emitError)))
     return failure();
+  if constexpr (requires { config.rows; })
+    config.rows = 0; // the capacity decides Tile and grid; device code does not read it, so that buckets share an image
   return "constexpr Config config = " + initialiser(config) + ";\nconstexpr Tile tile = " + initialiser(tile) + ";\n";
 }
 
 struct Entry {
   FailureOr<CudaLaunch> (*launch)(DictionaryAttr, EmitError);
   FailureOr<std::string> (*constants)(DictionaryAttr, DictionaryAttr, EmitError);
+  bool maps;
 };
 
-#define K31_CUDA_KERNEL(name, space) {name, {launchOf<space::Config, space::Tile>, constantsOf<space::Config, space::Tile>}},
+#define K31_CUDA_KERNEL(name, space) {name, {launchOf<space::Config, space::Tile, space::Args>, constantsOf<space::Config, space::Tile>, kHasMaps<space::Config, space::Tile>}},
 const std::map<StringRef, Entry> &table() {
   static const std::map<StringRef, Entry> entries = {K31_CUDA_KERNELS};
   return entries;
@@ -145,8 +170,11 @@ FailureOr<std::string> cudaSource(StringRef kernel, DictionaryAttr config, Dicti
   std::string text = "#include \"" + pathOf(kernel) + "\"\nnamespace k31::kernels::" + space + " {\n";
   text += region.empty() ? "struct Region {};\n" : region.str();
   text += *constants;
-  text += "extern \"C\" __global__ void __launch_bounds__(tile.threads(), 1) " + symbol.str() +
-          "(const __grid_constant__ Args args) {\n  run<config, tile, Region>(args);\n}\n}\n";
+  text += "extern \"C\" __global__ void __launch_bounds__(tile.threads(), 1) ";
+  if (entry->maps)
+    text += symbol.str() + "(const __grid_constant__ Mapped<Args> args) {\n  run<config, tile, Region>(args.args, args.maps);\n}\n}\n";
+  else
+    text += symbol.str() + "(const __grid_constant__ Args args) {\n  run<config, tile, Region>(args);\n}\n}\n";
   return text;
 }
 

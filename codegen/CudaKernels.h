@@ -13,6 +13,8 @@ struct CudaLaunch {
   int32_t block = 1;      // threads
   int32_t smem = 0;       // bytes of dynamic shared memory
   uint64_t workspace = 0; // bytes of scratch, the last argument
+  mlir::ArrayAttr maps;   // tensor maps, as plan.launch has them; null: none
+  int32_t mapsAt = 0;     // their place in the argument block
 };
 
 // The kernel's own choice of a Tile for this Config, and what follows from it.

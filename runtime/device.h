@@ -24,6 +24,7 @@ struct Download {
 // Called around each launch of an observed run; either may be empty.
 struct Observers {
   Observer after, before;
+  Shown shown = Shown::all;
 };
 
 class Device : public ArenaAccess {
@@ -45,6 +46,9 @@ public:
   // As run, one launch after the other: an error names the launch. The observers are told of each.
   virtual Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
                                     const Observers &observers) = 0;
+
+  // Of the last launch of an observed run, by the device's clock.
+  virtual std::optional<double> launch_seconds() const { return std::nullopt; }
 
   // The memory of an arena where the host can read and write it; else empty.
   virtual std::span<std::byte> arena(uint32_t index) { return {}; }

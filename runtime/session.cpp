@@ -101,7 +101,11 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
   return observed ? device.run_observed(entry, up, down, impl->observers) : device.run(entry, up, down);
 }
 
-void Session::observe(Observer after, Observer before) { impl->observers = {std::move(after), std::move(before)}; }
+void Session::observe(Observer after, Observer before, Shown shown) {
+  impl->observers = {std::move(after), std::move(before), shown};
+}
+
+std::optional<double> Session::launch_seconds() const { return impl->device ? impl->device->launch_seconds() : std::nullopt; }
 
 ArenaAccess *Session::memory() { return impl->device.get(); }
 

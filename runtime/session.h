@@ -47,6 +47,10 @@ struct NamedOutput {
 // a later launch may overwrite an output, so copy what is needed later. Rows past the live ones hold anything.
 using Observer = std::function<void(const plan::Launch &launch, std::span<const std::span<const std::byte>> args)>;
 
+// What observers see on a GPU, where arguments are copies: all but weights, or also without caches and states, which are large.
+// On the host they see the memory itself.
+enum class Shown { all, activations };
+
 class Session {
 public:
   static Result<std::unique_ptr<Session>> load(const std::string &plan_path);
@@ -60,8 +64,11 @@ public:
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
 
   // Calls the observers after and before each launch of every later run, on the thread that called run(); empty ones end that.
-  // They may not call the session. A run without an observer costs nothing more; one with it allocates.
-  void observe(Observer after, Observer before = {});
+  // They may not call the session. A run without an observer costs nothing more; one with it allocates. What `before` writes to
+  // arguments that are shown, the launch reads.
+  void observe(Observer after, Observer before = {}, Shown shown = Shown::all);
+  // Of the launch that `after` is called for: how long it took by the device's own clock, where there is one.
+  std::optional<double> launch_seconds() const;
 
   // The bytes of the arenas, on any device; null before bind.
   ArenaAccess *memory();

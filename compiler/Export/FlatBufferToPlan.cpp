@@ -234,10 +234,24 @@ private:
       args.push_back(*buffer);
       access.push_back(static_cast<int32_t>(arg->access()));
     }
+    ArrayAttr maps;
+    if (launch.maps()) {
+      SmallVector<Attribute> list;
+      for (const plan::TensorMap *map : *launch.maps()) {
+        auto field = [&](StringRef name, uint64_t value) {
+          return builder.getNamedAttr(name, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
+        };
+        list.push_back(builder.getDictionaryAttr(
+            {field("arg", map->arg()), field("columns", map->columns()), field("rows", map->rows()),
+             field("row_bytes", map->row_bytes()), field("box_columns", map->box_columns()), field("box_rows", map->box_rows()),
+             builder.getNamedAttr("dtype", builder.getStringAttr(plan::EnumNameDType(map->dtype())))}));
+      }
+      maps = builder.getArrayAttr(list);
+    }
     int32_t grid[] = {int32_t(launch.grid_x()), int32_t(launch.grid_y()), int32_t(launch.grid_z())};
     ir::LaunchOp::create(builder, loc, kernelSymbols[launch.kernel()], number(launch.stream()),
                          builder.getDenseI32ArrayAttr(grid), number(launch.block_x()), number(launch.smem()), args,
-                         builder.getDenseI32ArrayAttr(access), label(launch.label()));
+                         builder.getDenseI32ArrayAttr(access), label(launch.label()), maps, number(launch.maps_at()));
     return success();
   }
 

@@ -261,6 +261,23 @@ private:
     return success();
   }
 
+  FailureOr<fb::Offset<fb::Vector<fb::Offset<plan::TensorMap>>>> tensorMaps(ir::LaunchOp op) {
+    fb::Offset<fb::Vector<fb::Offset<plan::TensorMap>>> none;
+    if (!op.getMaps())
+      return none;
+    std::vector<fb::Offset<plan::TensorMap>> maps;
+    for (auto map : op.getMapsAttr().getAsRange<DictionaryAttr>()) {
+      auto number = [&](StringRef field) { return static_cast<uint64_t>(map.getAs<IntegerAttr>(field).getInt()); };
+      std::optional<plan::DType> dtype = dtypeOf(map.getAs<StringAttr>("dtype").getValue());
+      if (!dtype)
+        return op.emitOpError("has a tensor map of ") << map.getAs<StringAttr>("dtype") << ", expected f32, bf16, u8 or i32";
+      maps.push_back(plan::CreateTensorMap(builder, static_cast<uint32_t>(number("arg")), *dtype, number("columns"), number("rows"),
+                                           number("row_bytes"), static_cast<uint32_t>(number("box_columns")),
+                                           static_cast<uint32_t>(number("box_rows"))));
+    }
+    return builder.CreateVector(maps);
+  }
+
   FailureOr<fb::Offset<void>> launch(ir::LaunchOp op) {
     uint32_t kernel;
     if (failed(find(op, kernelNumber, op.getKernel(), kernel)))
@@ -275,8 +292,12 @@ private:
       args.push_back(*arg);
     }
     auto name = label(op.getLabel());
+    auto list = builder.CreateVector(args);
+    FailureOr<fb::Offset<fb::Vector<fb::Offset<plan::TensorMap>>>> maps = tensorMaps(op);
+    if (failed(maps))
+      return failure();
     return plan::CreateLaunch(builder, kernel, op.getStream(), op.getGrid()[0], op.getGrid()[1], op.getGrid()[2], op.getBlock(),
-                              op.getSmem(), builder.CreateVector(args), name)
+                              op.getSmem(), list, name, *maps, op.getMapsAt())
         .Union();
   }
 

@@ -38,6 +38,10 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
         fields.set("grid", b.getDenseI32ArrayAttr(spec->grid));
         fields.set("block", b.getI64IntegerAttr(spec->block));
         fields.set("smem", b.getI64IntegerAttr(spec->smem));
+        if (spec->maps) {
+          fields.set("maps", spec->maps);
+          fields.set("maps_at", b.getI64IntegerAttr(spec->mapsAt));
+        }
       } else {
         fields.set("tasks", b.getI64IntegerAttr(spec->tasks));
       }

@@ -170,9 +170,13 @@ def Plan_OutputOp : Plan_Bind<"output", "a tensor that the engine reads after a 
 
 def Plan_LaunchOp : Plan_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one kernel; each argument is read, written or updated";
+  let description = [{
+    `maps`: tensor maps (CUDA), dictionaries of the integers `arg`, `columns`, `rows`, `row_bytes`, `box_columns`, `box_rows` and the
+    string `dtype`; they stand from byte `maps_at` of the argument block on.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, I32Attr:$stream, DenseI32ArrayAttr:$grid, DefaultValuedAttr<I32Attr, "1">:$block,
                        DefaultValuedAttr<I32Attr, "0">:$smem, Variadic<Plan_Buffer>:$args, DenseI32ArrayAttr:$access,
-                       OptionalAttr<StrAttr>:$label);
+                       OptionalAttr<StrAttr>:$label, OptionalAttr<DictArrayAttr>:$maps, DefaultValuedAttr<I32Attr, "0">:$maps_at);
   let assemblyFormat = [{
     $kernel `on` $stream `grid` $grid (`block` $block^)? (`smem` $smem^)? custom<LaunchArgs>($args, type($args), $access)
     ($label^)? attr-dict

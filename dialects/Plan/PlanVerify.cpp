@@ -179,6 +179,13 @@ LogicalResult LaunchOp::verify() {
   for (Value arg : getArgs())
     if (failed(isBuffer(*this, "an argument", arg)))
       return failure();
+  for (auto map : getMaps() ? getMapsAttr().getAsRange<DictionaryAttr>() : ArrayAttr::get(getContext(), {}).getAsRange<DictionaryAttr>()) {
+    for (StringRef field : {"arg", "columns", "rows", "row_bytes", "box_columns", "box_rows"})
+      if (auto value = map.getAs<IntegerAttr>(field); !value || value.getInt() < (field == "arg" ? 0 : 1))
+        return emitOpError() << "has a tensor map without '" << field << "', or with one below " << (field == "arg" ? 0 : 1);
+    if (map.getAs<IntegerAttr>("arg").getInt() >= static_cast<int64_t>(getArgs().size()) || !map.getAs<StringAttr>("dtype"))
+      return emitOpError() << "has a tensor map without dtype, or of an argument that it does not have";
+  }
   return isOnStream(*this, getStream());
 }
 

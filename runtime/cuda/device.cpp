@@ -1,5 +1,6 @@
 #include "runtime/cuda/device.h"
 #include "runtime/base/cat.h"
+#include "runtime/cuda/mirror.h"
 #include "runtime/cuda/program.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/weights.h"
@@ -39,6 +40,9 @@ public:
       return;
     driver.context_set(context);
     programs.clear();
+    for (Event event : {launch_begin, launch_end})
+      if (event)
+        driver.event_destroy(event);
     for (Stream stream : streams)
       driver.stream_destroy(stream);
   }
@@ -46,6 +50,7 @@ public:
   Result<void> allocate(const plan::Plan &plan, bool poison) override {
     K31_TRY(use());
     K31_TRY(check_memory(plan));
+    of = &plan;
     uint32_t most = 1;
     for (const plan::Entry *entry : *plan.entries())
       most = std::max(most, entry->streams());
@@ -98,31 +103,36 @@ public:
 
   Result<void> run_observed(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs,
                             const Observers &observers) override {
-    if (observers.before) // arguments are copied to the host, and copies of what is not yet written help nobody
-      return fail(Code::unsupported,
-                  "launches on a GPU are observed after they ran, not before; verify and --per-op need the host");
     K31_TRY(use());
+    if (!mirror.reserved())
+      K31_TRY(mirror.reserve(driver, *of, arenas));
+    for (Event *event : {&launch_begin, &launch_end})
+      if (!*event)
+        K31_CUDA(driver, event_create(event, 0), "cannot create an event");
     K31_TRY(staging.upload(driver, inputs, streams[0]));
-    std::vector<std::vector<std::byte>> copies;
-    std::vector<std::span<const std::byte>> args;
-    K31_TRY(programs[entry]->step([&](const plan::Launch &launch) -> Result<void> {
+    const auto before = [&](const plan::Launch &launch) -> Result<void> {
+      Result<void> result;
+      if (!observers.before)
+        return result;
+      const auto args = mirror.take(launch, observers.shown, streams[0], result);
+      if (!result)
+        return result;
+      observers.before(launch, args);
+      return mirror.give_back(launch, observers.shown, streams[0]);
+    };
+    const auto after = [&](const plan::Launch &launch) -> Result<void> {
+      Result<void> result;
+      float milliseconds = 0;
+      K31_CUDA(driver, event_elapsed(&milliseconds, launch_begin, launch_end), "a launch cannot be timed");
+      last_launch = double(milliseconds) / 1000;
       if (!observers.after)
-        return {};
-      copies.assign(launch.args()->size(), {});
-      args.clear();
-      for (uint32_t i = 0; i < copies.size(); ++i) {
-        const plan::Slice &slice = *launch.args()->Get(i);
-        copies[i].resize(slice.bytes());
-        if (!copies[i].empty())
-          K31_CUDA(driver,
-                   copy_out(copies[i].data(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), streams[0]),
-                   "cannot copy an argument from the GPU");
-        args.emplace_back(copies[i]);
-      }
-      K31_CUDA(driver, stream_synchronize(streams[0]), "cannot copy arguments from the GPU");
-      observers.after(launch, args);
-      return {};
-    }));
+        return result;
+      const auto args = mirror.take(launch, observers.shown, streams[0], result);
+      if (result)
+        observers.after(launch, args);
+      return result;
+    };
+    K31_TRY(programs[entry]->step(before, after, launch_begin, launch_end));
     return take(outputs);
   }
 
@@ -151,6 +161,8 @@ public:
       K31_CUDA(driver, fill(at, static_cast<unsigned char>(value), bytes, streams[0]), "cannot fill device memory");
     return wait();
   }
+
+  std::optional<double> launch_seconds() const override { return last_launch; }
 
 private:
   // The address of a range of an arena, with the context current on this thread.
@@ -229,6 +241,12 @@ private:
   Kernels kernels;
   std::vector<Stream> streams; // the first one runs
   std::vector<std::unique_ptr<Program>> programs;
+
+  // Observed runs.
+  const plan::Plan *of = nullptr;
+  Mirror mirror;
+  Event launch_begin = nullptr, launch_end = nullptr;
+  std::optional<double> last_launch;
 };
 
 } // namespace

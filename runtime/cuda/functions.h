@@ -29,10 +29,15 @@ K31_CUDA_FUNCTION(event_create, "cuEventCreate", (Event * event, unsigned flags)
 K31_CUDA_FUNCTION(event_destroy, "cuEventDestroy_v2", (Event event))
 K31_CUDA_FUNCTION(event_record, "cuEventRecord", (Event event, Stream stream))
 K31_CUDA_FUNCTION(event_synchronize, "cuEventSynchronize", (Event event))
+K31_CUDA_FUNCTION(event_elapsed, "cuEventElapsedTime", (float *milliseconds, Event begin, Event end))
 K31_CUDA_FUNCTION(module_load, "cuModuleLoadData", (Module * module, const void *image))
 K31_CUDA_FUNCTION(module_unload, "cuModuleUnload", (Module module))
 K31_CUDA_FUNCTION(module_function, "cuModuleGetFunction", (Function * function, Module module, const char *name))
 K31_CUDA_FUNCTION(function_set, "cuFuncSetAttribute", (Function function, int attribute, int value))
+K31_CUDA_FUNCTION(tensor_map, "cuTensorMapEncodeTiled",
+                  (void *map, int type, unsigned rank, void *address, const unsigned long long *sizes,
+                   const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle,
+                   int promotion, int fill))
 K31_CUDA_FUNCTION(launch, "cuLaunchKernel",
                   (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                    unsigned block_z, unsigned shared, Stream stream, void **parameters, void **extra))

@@ -7,6 +7,7 @@ namespace k31::cuda {
 
 // Pointers of the largest argument block: 4096 bytes, what any driver passes to a kernel.
 static constexpr uint32_t kMaxArguments = 512;
+static constexpr uint32_t kMapBytes = 128; // CUtensorMap
 
 Program::Program(const Driver &driver, const plan::Plan &plan, const plan::Entry &entry, const Kernels &kernels,
                  std::span<const Memory> arenas, std::span<const Stream> streams)
@@ -36,13 +37,17 @@ std::string Program::where(const flatbuffers::String *label) const {
 }
 
 Result<void> Program::issue(const plan::Launch &launch, Stream stream) const {
-  if (launch.args()->size() > kMaxArguments)
+  const uint64_t bytes = launch.maps() ? launch.maps_at() + uint64_t{launch.maps()->size()} * kMapBytes : 0;
+  if (launch.args()->size() > kMaxArguments || bytes > sizeof(Address) * kMaxArguments)
     return fail(Code::unsupported,
                 cat(where(launch.label()), ": ", launch.args()->size(), " arguments, a kernel takes ", kMaxArguments));
   // The kernel's Args may end with room for more pointers than this launch has: the block is as large as any.
-  Address block[kMaxArguments] = {};
+  alignas(64) Address block[kMaxArguments] = {};
   for (uint32_t i = 0; i < launch.args()->size(); ++i)
     block[i] = address(*launch.args()->Get(i));
+  if (const auto *maps = launch.maps())
+    for (uint32_t i = 0; i < maps->size(); ++i)
+      K31_TRY(encode(launch, *maps->Get(i), reinterpret_cast<std::byte *>(block) + launch.maps_at() + i * kMapBytes));
   void *parameters[] = {block};
   K31_CUDA(driver,
            launch(kernels.function(launch.kernel()), launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(), 1, 1,
@@ -50,6 +55,23 @@ Result<void> Program::issue(const plan::Launch &launch, Stream stream) const {
            cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " with grid [",
                launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "], ", launch.block_x(), " threads and ",
                launch.smem(), " bytes of shared memory cannot be launched"));
+  return {};
+}
+
+Result<void> Program::encode(const plan::Launch &launch, const plan::TensorMap &map, void *to) const {
+  const Address at = address(*launch.args()->Get(map.arg()));
+  if (at % 16 != 0)
+    return {};
+  const int type = map.dtype() == plan::DType::bf16  ? kMapBf16
+                   : map.dtype() == plan::DType::f32 ? kMapF32
+                   : map.dtype() == plan::DType::i32 ? kMapI32
+                                                     : kMapU8;
+  const unsigned long long sizes[] = {map.columns(), map.rows()}, strides[] = {map.row_bytes()};
+  const unsigned box[] = {map.box_columns(), map.box_rows()}, steps[] = {1, 1};
+  K31_CUDA(driver,
+           tensor_map(to, type, 2, reinterpret_cast<void *>(at), sizes, strides, box, steps, 0, kSwizzle128, kPromote256, 0),
+           cat(where(launch.label()), ": a tensor map of ", map.rows(), " x ", map.columns(), " in boxes of ", map.box_rows(), " x ",
+               map.box_columns(), " cannot be encoded"));
   return {};
 }
 
@@ -140,13 +162,16 @@ Result<void> Program::replay() const {
   return {};
 }
 
-Result<void> Program::step(const std::function<Result<void>(const plan::Launch &)> &after) const {
+Result<void> Program::step(const Step &before, const Step &after, Event begin, Event end) const {
   const Stream stream = streams[0];
   for (uint32_t i = 0; i < entry.commands()->size(); ++i)
     switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
     case plan::Command::Launch: {
       const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
+      K31_TRY(before(launch));
+      K31_CUDA(driver, event_record(begin, stream), where(launch.label()) + ": cannot be timed");
       K31_TRY(issue(launch, stream));
+      K31_CUDA(driver, event_record(end, stream), where(launch.label()) + ": cannot be timed");
       K31_CUDA(driver, stream_synchronize(stream),
                cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " failed"));
       K31_TRY(after(launch));

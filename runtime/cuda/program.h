@@ -20,8 +20,10 @@ public:
 
   // Starts the graph on the first stream.
   Result<void> replay() const;
-  // Issues the commands one by one on the first stream and waits after each launch, so that a fault has a name.
-  Result<void> step(const std::function<Result<void>(const plan::Launch &)> &after) const;
+  // Issues the commands one by one on the first stream and waits after each launch, so that a fault has a name. `begin` and `end`
+  // are recorded around each launch.
+  using Step = std::function<Result<void>(const plan::Launch &)>;
+  Result<void> step(const Step &before, const Step &after, Event begin, Event end) const;
 
   std::vector<Port> inputs, outputs;
 
@@ -36,6 +38,9 @@ private:
   Result<void> join() const;
   Result<void> issue() const;
   Result<void> issue(const plan::Launch &launch, Stream stream) const;
+  // Encodes a tensor map of the launch to `to`. An address that the copy engine cannot take leaves zeros: the kernel has another
+  // way for it.
+  Result<void> encode(const plan::Launch &launch, const plan::TensorMap &map, void *to) const;
   Result<void> copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,
                     Stream stream) const;
 

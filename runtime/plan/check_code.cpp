@@ -61,6 +61,23 @@ struct Checker {
     return {};
   }
 
+  // The matrix lies in its argument.
+  Result<void> tensor_map(const plan::Launch &launch, const plan::TensorMap &map) const {
+    if (map.arg() >= launch.args()->size())
+      return refuse(cat(where(), ": a tensor map of argument ", map.arg(), " of ", launch.args()->size()));
+    if (!in_range(map.dtype(), plan::DType::MAX) || map.rows() == 0 || map.columns() == 0 || map.box_rows() == 0 ||
+        map.box_columns() == 0)
+      return refuse(where() + ": a tensor map without a type, rows or columns");
+    uint64_t row = 0, last = 0, end = 0; // bytes of a row, up to the last row, up to its end
+    if (__builtin_mul_overflow(map.columns(), bytes_of(map.dtype()), &row) ||
+        __builtin_mul_overflow(map.rows() - 1, map.row_bytes(), &last) || __builtin_add_overflow(last, row, &end) ||
+        end > launch.args()->Get(map.arg())->bytes())
+      return refuse(cat(where(), ": a tensor map of ", map.rows(), " rows of ", map.columns(), " elements, ", map.row_bytes(),
+                        " bytes apart, does not lie in argument ", map.arg(), " of ", launch.args()->Get(map.arg())->bytes(),
+                        " bytes"));
+    return {};
+  }
+
   Result<void> operator()(const plan::Launch &launch) {
     take_label(launch.label());
     if (launch.kernel() >= plan.kernels()->size())
@@ -78,6 +95,13 @@ struct Checker {
                         "], host launches have one dimension"));
     for (uint32_t i = 0; i < launch.args()->size(); ++i)
       K31_TRY(slice(*launch.args()->Get(i), "argument", i, false));
+    if (!launch.maps())
+      return {};
+    if (launch.maps_at() % 64 != 0 || launch.maps_at() / 8 < launch.args()->size())
+      return refuse(cat(where(), ": tensor maps at byte ", launch.maps_at(), ", expected a multiple of 64 behind ",
+                        launch.args()->size(), " arguments"));
+    for (const plan::TensorMap *map : *launch.maps())
+      K31_TRY(tensor_map(launch, *map));
     return {};
   }
 

@@ -26,6 +26,10 @@ static_assert(cuda::kMaxDynamicShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SI
 static_assert(cuda::kNonBlocking == CU_STREAM_NON_BLOCKING && cuda::kNoTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY && cuda::kNoDevice == CUDA_ERROR_NO_DEVICE);
+static_assert(cuda::kMapU8 == CU_TENSOR_MAP_DATA_TYPE_UINT8 && cuda::kMapI32 == CU_TENSOR_MAP_DATA_TYPE_INT32);
+static_assert(cuda::kMapF32 == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 && cuda::kMapBf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+static_assert(cuda::kSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B && cuda::kPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(CU_TENSOR_MAP_INTERLEAVE_NONE == 0 && CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0 && sizeof(CUtensorMap) == 128);
 // The functions whose parameters are not all pointers and ints.
 static_assert(std::is_same_v<decltype(&cuLaunchKernel), CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
                                                                      unsigned, unsigned, CUstream, void **, void **)>);

@@ -119,6 +119,34 @@ TEST(PlanCheck, Entries) {
   });
 }
 
+TEST(PlanCheck, TensorMaps) {
+  // A matrix of 4 x 8 values of fp32 in the second argument of the second launch, 128 bytes.
+  const auto with = [](std::function<void(plan::LaunchT &, plan::TensorMapT &)> change) {
+    return [change](PlanT &p) {
+      plan::LaunchT &launch = test::launch(p, 4);
+      auto map = std::make_unique<plan::TensorMapT>();
+      map->arg = 1, map->columns = 8, map->rows = 4, map->row_bytes = 32, map->box_columns = map->box_rows = 4;
+      launch.maps_at = 64;
+      change(launch, *map);
+      launch.maps.push_back(std::move(map));
+    };
+  };
+  check({
+      {"(accepted)", with([](plan::LaunchT &, plan::TensorMapT &) {})},
+      {"a tensor map of argument 2 of 2", with([](plan::LaunchT &, plan::TensorMapT &m) { m.arg = 2; })},
+      {"a tensor map without a type, rows or columns", with([](plan::LaunchT &, plan::TensorMapT &m) { m.box_rows = 0; })},
+      {"a tensor map without a type, rows or columns",
+       with([](plan::LaunchT &, plan::TensorMapT &m) { m.dtype = plan::DType(9); })},
+      {"5 rows of 8 elements, 32 bytes apart, does not lie in argument 1 of 128 bytes",
+       with([](plan::LaunchT &, plan::TensorMapT &m) { m.rows = 5; })},
+      {"does not lie in argument 1", with([](plan::LaunchT &, plan::TensorMapT &m) { m.row_bytes = ~uint64_t(0); })},
+      {"does not lie in argument 1", with([](plan::LaunchT &, plan::TensorMapT &m) { m.columns = ~uint64_t(0); })},
+      {"tensor maps at byte 32", with([](plan::LaunchT &l, plan::TensorMapT &) { l.maps_at = 32; })},
+      {"tensor maps at byte 0, expected a multiple of 64 behind 2 arguments",
+       with([](plan::LaunchT &l, plan::TensorMapT &) { l.maps_at = 0; })},
+  });
+}
+
 TEST(PlanCheck, Bindings) {
   check({
       {"lacks the input 'tokens', i32 [4]", [](PlanT &p) { remove_input(p, "tokens"); }},

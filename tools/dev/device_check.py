@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs plans of models/tiny-k31 and compares them with the golden numbers: ids of greedy text, and logits of a prompt.
 
-    device_check.py K31_RUN PLAN...
+    device_check.py K31_RUN PLAN... [--host PLAN]
 
-A plan's name says its activations: tiny-fp32.k31, tiny-bf16.k31. One line a comparison; exit 1 when a limit is broken.
+A plan's name says its activations: tiny-fp32.k31, tiny-bf16.k31. With a plan of fp32 for the host, held-out text is scored by both and
+the plans of fp32 run operation by operation beside it. One line a comparison; exit 1 when a limit is broken.
 """
 import array
 import json
@@ -17,6 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GOLDEN = os.path.join(ROOT, "test/data/golden/tiny-k31")
 MODEL = os.path.join(ROOT, "models/tiny-k31")
 FP32_LIMIT = 2e-4  # of the largest difference of a logit
+TEXT = os.path.join(ROOT, "test/data/golden/heldout.txt")
+MARGIN = 0.3  # between the two largest logits of the host: below it the choice may differ
 
 
 def read_tensor(path, name):
@@ -87,7 +90,48 @@ def check_greedy(program, plan, golden, bf16):
     return ok
 
 
-def main(program, plans):
+def scores(program, plan, rows):
+    """Ids of the largest logit and margins to the next one at the first positions of the text, and its perplexity."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "logits.safetensors")
+        if run(program, "logits", plan, "--text-file", TEXT, "--window", "512", "--out", out) is None:
+            return None
+        logits = read_tensor(out, "logits")
+    text = run(program, "perplexity", plan, "--text-file", TEXT, "--window", "512", "--json")
+    if text is None:
+        return None
+    vocab = json.load(open(os.path.join(MODEL, "config.json"), encoding="utf-8"))["text_config"]["vocab_size"]
+    best = []
+    for row in range(min(rows, len(logits) // vocab)):
+        values = logits[row * vocab:(row + 1) * vocab]
+        top, second = sorted(values)[:-3:-1]
+        best.append((values.index(top), top - second))
+    return best, json.loads(text)["perplexity"]
+
+
+def check_agreement(program, plan, host, rows=2048):
+    mine, theirs = scores(program, plan, rows), scores(program, host, rows)
+    if mine is None or theirs is None:
+        return False
+    clear = [(a[0] == b[0]) for a, b in zip(mine[0], theirs[0], strict=True) if b[1] > MARGIN]
+    share, change = sum(clear) / len(clear), abs(mine[1] / theirs[1] - 1)
+    good = share >= 0.99 and change <= 0.003
+    print(f"{'ok    ' if good else 'FAILED'} held-out text: of {len(theirs[0])} positions {len(clear)} have a margin above {MARGIN}, "
+          f"{100 * share:.2f} % agree (99 wanted); perplexity {mine[1]:.4f}, host {theirs[1]:.4f}, {100 * change:.3f} % apart (0.3 allowed)")
+    return good
+
+
+def check_operations(program, plan, host):
+    out = run(program, "verify", plan, "--reference", host, "--bound", "1e-3")
+    if out is None:
+        return False
+    print("ok     " + out.strip().replace("\n", "\n       "))
+    return True
+
+
+def main(program, arguments):
+    host = arguments[arguments.index("--host") + 1] if "--host" in arguments else None
+    plans = [a for i, a in enumerate(arguments) if a != "--host" and (i == 0 or arguments[i - 1] != "--host")]
     golden = json.load(open(GOLDEN + ".json", encoding="utf-8"))
     ok = True
     for plan in plans:
@@ -95,6 +139,8 @@ def main(program, plans):
         print(f"plan {os.path.basename(plan)}")
         good = check_logits(program, plan, golden, bf16)
         good = check_greedy(program, plan, golden, bf16) and good
+        if host:
+            good = (check_agreement if bf16 else check_operations)(program, plan, host) and good
         if not good:  # which launch is it?
             run(program, "generate", plan, "--tokens", "1114,259,1983", "--max-tokens", "2", "--check-launches")
         ok &= good

@@ -24,7 +24,9 @@ void Profile::start(Session &observed, uint32_t number, const Live &what) {
   const plan::Plan &plan = session->plan();
   session->observe(
       [this, &plan](const plan::Launch &launch, std::span<const std::span<const std::byte>> args) {
-        const Clock::time_point end = Clock::now();
+        Clock::time_point end = Clock::now();
+        if (const auto device = session->launch_seconds()) // without the time of copies and of the launch's way to the device
+          end = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*device));
         const uint64_t bytes = bytes_moved(plan, *plan.entries()->Get(entry), launch, args, live);
         Samples &samples = by_launch[&launch];
         samples.seconds.push_back(std::chrono::duration<double>(end - begin).count());
@@ -33,7 +35,7 @@ void Profile::start(Session &observed, uint32_t number, const Live &what) {
           events.clear(), traced = runs;
         events.push_back({&launch, begin, end, bytes});
       },
-      [this](const plan::Launch &, std::span<const std::span<const std::byte>>) { begin = Clock::now(); });
+      [this](const plan::Launch &, std::span<const std::span<const std::byte>>) { begin = Clock::now(); }, Shown::activations);
 }
 
 void Profile::stop() { session->observe({}); }

@@ -12,8 +12,8 @@ constexpr int32_t kPlainShared = 4 * (kPlainRows * kPlainCols + (kPlainRows + kP
 // finish(r, n, sum, partner): partner is the sum of row n + 16 of W when `pair` (n then has bit 4 clear), else 0.
 template <int Threads, bool pair, class X, class W, class F> K31_DEVICE void plain_tile(int32_t depth, X x_at, W w_at, F finish) {
   static_assert(Threads % 32 == 0 && Threads <= kPlainRows * kPlainCols, "every thread has a sum");
-  constexpr int kSums = kPlainRows * kPlainCols / Threads;
-  static_assert(kSums * Threads == kPlainRows * kPlainCols, "threads divide the tile");
+  constexpr int kSums = (kPlainRows * kPlainCols + Threads - 1) / Threads;
+  constexpr bool kWhole = kSums * Threads == kPlainRows * kPlainCols; // else the last turn has threads without a sum
   float *xs = (float *)shared_memory(), *ws = xs + kPlainRows * (kPlainDepth + 1), *out = ws + kPlainCols * (kPlainDepth + 1);
   float sum[kSums] = {};
   for (int32_t k0 = 0; k0 < depth; k0 += kPlainDepth) {
@@ -29,6 +29,8 @@ template <int Threads, bool pair, class X, class W, class F> K31_DEVICE void pla
 #pragma unroll
       for (int s = 0; s < kSums; ++s) {
         int at = s * Threads + threadIdx.x;
+        if (!kWhole && at >= kPlainRows * kPlainCols)
+          break;
         sum[s] = fmaf(xs[at / kPlainCols * (kPlainDepth + 1) + k], ws[at % kPlainCols * (kPlainDepth + 1) + k], sum[s]);
       }
     }
@@ -36,7 +38,8 @@ template <int Threads, bool pair, class X, class W, class F> K31_DEVICE void pla
   }
 #pragma unroll
   for (int s = 0; s < kSums; ++s)
-    out[s * Threads + threadIdx.x] = sum[s];
+    if (kWhole || s * Threads + threadIdx.x < kPlainRows * kPlainCols)
+      out[s * Threads + threadIdx.x] = sum[s];
   __syncthreads();
   for (int i = threadIdx.x; i < kPlainRows * kPlainCols; i += Threads) {
     int r = i / kPlainCols, n = i % kPlainCols;

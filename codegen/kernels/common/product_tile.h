@@ -1,18 +1,21 @@
 // Launch choices of products x W^T on CUDA, shared by nn.linear and moe.grouped_linear.
 //
-// Three forms:
+// Four forms:
 //   plain   any types, for correctness (common/product.cuh);
 //   thin    few rows of x: memory-bound. A warp takes 16 rows of W (32 with `pair`), the warps of a block share K, W goes from
 //   memory
 //           to registers once, sums meet in shared memory (common/thin.cuh);
 //   wide    more rows: tiles of bm rows of x by bn rows of W, 64 columns a stage in shared memory, several stages under way
-//           (common/wide.cuh).
+//           (common/wide.cuh);
+//   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply (common/mapped.cuh).
 #pragma once
 #include "codegen/kernels/common/tile.h"
 
 namespace k31::kernels {
 
-enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2 };
+enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2, kMapped = 3 };
+
+constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 
 struct ProductTile {
   int32_t form = kPlain;
@@ -23,19 +26,23 @@ struct ProductTile {
   int32_t warps_n = 1; // wide: over bn
   int32_t stages = 1;  // wide: stages under way
   int32_t wgmma = 0;   // wide: 1: products of a warp group from shared memory; 0: products of a warp
+  int32_t box_x = 0;   // mapped: rows of x that are copied, at most bm
 
   constexpr int32_t threads() const { return block; }
   constexpr int32_t stage_bytes() const { return (bm + bn) * 128; }
   constexpr int32_t smem() const {
     int32_t plain = 4 * (16 * 32 + 48 * 33); // every form falls back to the plain one
-    int32_t own = form == kThin ? block / 32 * bm * bn * 4 : form == kWide ? stages * stage_bytes() + 1024 : 0;
+    int32_t own = form == kThin     ? block / 32 * bm * bn * 4
+                  : form == kWide   ? stages * stage_bytes() + 1024
+                  : form == kMapped ? stages * (stage_bytes() + 16) + 1024
+                                    : 0;
     return own > plain ? own : plain;
   }
   template <class C> constexpr int32_t smem(const C &) const { return smem(); }
   template <class F> static void fields(F &&f) {
     using T = ProductTile;
     f("form", &T::form), f("block", &T::block), f("bm", &T::bm), f("bn", &T::bn), f("warps_m", &T::warps_m),
-        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma);
+        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x);
   }
 };
 
@@ -72,8 +79,34 @@ constexpr ProductTile warp_group_tile(int32_t bn) {
   return t;
 }
 
-constexpr int32_t product_tiles(const ProductTile &t, int64_t rows, int64_t n) {
-  return (int32_t)(ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn));
+// Rows of W of a tile, among those that a warp group multiplies at once: few turns of all multiprocessors with little to do each.
+// A turn costs its rows of W, and something for its rows of x.
+constexpr int32_t mapped_columns(int64_t rows, int32_t bm, int64_t n, bool pair) {
+  int32_t best = 0;
+  int64_t least_cost = 0;
+  for (int32_t bn : {16, 32, 48, 64, 96, 128, 192, 256}) {
+    if (pair && bn % 32 != 0)
+      continue;
+    const int64_t turns = ceil_div(ceil_div(rows, bm) * ceil_div(n, bn), kMultiprocessors), cost = turns * (bn + bm / 4);
+    if (best == 0 || cost <= least_cost)
+      best = bn, least_cost = cost;
+  }
+  return best;
+}
+
+constexpr ProductTile mapped_tile(int64_t rows, int64_t n, bool pair) {
+  ProductTile t;
+  t.form = kMapped, t.bm = rows <= 64 ? 64 : 128, t.block = t.bm * 2 + 128;
+  t.bn = mapped_columns(rows, t.bm, n, pair);
+  t.box_x = rows < t.bm ? least(ceil_div(most(rows, 1), 16) * 16, t.bm) : t.bm;
+  t.stages = least((kMaxSharedMemory - 1024) / (t.stage_bytes() + 16), 16);
+  return t;
+}
+
+// Blocks: one a tile, or those of the mapped form, which go on from tile to tile.
+constexpr int32_t product_blocks(const ProductTile &t, int64_t rows, int64_t n) {
+  const int64_t tiles = ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn);
+  return t.form == kMapped ? least(tiles, kMultiprocessors) : (int32_t)tiles;
 }
 
 } // namespace k31::kernels

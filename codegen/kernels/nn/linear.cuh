@@ -1,5 +1,6 @@
-// nn.linear on CUDA, in the three forms of common/product_tile.h.
+// nn.linear on CUDA, in the four forms of common/product_tile.h.
 #pragma once
+#include "codegen/kernels/common/mapped.cuh"
 #include "codegen/kernels/common/product.cuh"
 #include "codegen/kernels/common/thin.cuh"
 #include "codegen/kernels/common/wide.cuh"
@@ -33,6 +34,17 @@ template <Config c, class Region> struct Epilogue {
       });
     }
   }
+  // The same for columns col (even) and col + 1.
+  K31_DEVICE void operator()(int64_t row, int32_t col, float first, float second, float next_first, float next_second) const {
+    if constexpr (!c.epilogue && c.out_type[0] == (int32_t)DType::bf16 && c.out_ld[0] % 2 == 0) {
+      uint16_t *at = (uint16_t *)args.tail[c.extras] + row * c.out_ld[0] + col;
+      if (((uint64_t)args.tail[c.extras] & 3) == 0) {
+        *(uint32_t *)at = pack_bf16(first, next_first);
+        return;
+      }
+    }
+    (*this)(row, col, first, second), (*this)(row, col + 1, next_first, next_second);
+  }
 };
 
 template <Config c, Tile t, class Region> K31_DEVICE void plain(const Args &args, int32_t live) {
@@ -52,9 +64,13 @@ template <Config c, Tile t, class Region> K31_DEVICE void plain(const Args &args
   }
 }
 
-template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+template <Config c, Tile t, class Region> __device__ void run(const Args &args, const EncodedMap *maps) {
   const int32_t live = *args.live;
-  if constexpr (t.form != kPlain) {
+  if constexpr (t.form == kMapped) {
+    static_assert(tensor_cores_fit(c), "this Config needs the plain form");
+    if (aligned16(args.x) && aligned16(args.w))
+      return mapped::product<t, c.n, c.k, c.pair>(maps, live, Epilogue<c, Region>{args});
+  } else if constexpr (t.form != kPlain) {
     static_assert(tensor_cores_fit(c), "this Config needs the plain form");
     if (aligned16(args.x) && aligned16(args.w)) {
       constexpr int32_t kTilesN = (int32_t)ceil_div(c.n, t.bn);

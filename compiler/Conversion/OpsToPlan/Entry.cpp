@@ -288,7 +288,8 @@ private:
 
     planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel, types), builder.getI32IntegerAttr(0), grid,
                              number("block", 1), number("smem", 0), args, builder.getDenseI32ArrayAttr(access),
-                             builder.getStringAttr(labelOf(op, layer, name.getValue())));
+                             builder.getStringAttr(labelOf(op, layer, name.getValue())), kernel.getAs<ArrayAttr>("maps"),
+                             number("maps_at", 0));
     return success();
   }
 };

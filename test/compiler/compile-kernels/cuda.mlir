@@ -18,8 +18,9 @@ plan.kernel @a "nn.row neg" symbol "" images [] config ""
   %y = arith.negf %x : f32
   nn.yield %y : f32
 }
+// Another capacity: the same image.
 plan.kernel @b "nn.row neg" symbol "" images [] config ""
-  spec {name = "nn.row", config = {rows = 1 : i64, cols = 16 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 16>, out_ld = array<i32: 16>}, tile = {}} {
+  spec {name = "nn.row", config = {rows = 4096 : i64, cols = 16 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 16>, out_ld = array<i32: 16>}, tile = {}} {
 ^bb0(%z: f32):
   %y = arith.negf %z : f32
   nn.yield %y : f32

@@ -16,3 +16,12 @@ func.func @linear(%x: tensor<24x64xbf16>, %w: tensor<128x64xbf16>, %live: tensor
   %y = nn.linear %x, %w live %live : (tensor<24x64xbf16>, tensor<128x64xbf16>, tensor<1xi32>) -> tensor<24x128xbf16>
   return %y : tensor<24x128xbf16>
 }
+
+// A product of more rows than a warp takes reads both matrices by tensor maps, which stand behind the pointers.
+// CHECK-LABEL: func.func @mapped
+// CHECK: maps = [{arg = 0 : i64, box_columns = 64 : i64, box_rows = 128 : i64, columns = 64 : i64, dtype = "bf16", row_bytes = 128 : i64, rows = 300 : i64}, {arg = 1 : i64, box_columns = 64 : i64, box_rows = {{[0-9]+}} : i64, columns = 64 : i64, dtype = "bf16", row_bytes = 128 : i64, rows = 4096 : i64}]
+// CHECK-SAME: maps_at = {{[1-9][0-9]+}} : i64
+func.func @mapped(%x: tensor<300x64xbf16>, %w: tensor<4096x64xbf16>, %live: tensor<1xi32>) -> tensor<300x4096xbf16> {
+  %y = nn.linear %x, %w live %live : (tensor<300x64xbf16>, tensor<4096x64xbf16>, tensor<1xi32>) -> tensor<300x4096xbf16>
+  return %y : tensor<300x4096xbf16>
+}

@@ -1,8 +1,8 @@
-// nn.linear: the three forms, pairs, epilogues with every kind of operand, views that are not aligned, dead rows.
+// nn.linear: the four forms, pairs, epilogues with every kind of operand, views that are not aligned, dead rows.
 #include "codegen/kernels/nn/linear.cuh"
 #include "test/kernels/cuda/runner.h"
 
-K31_CUDA_KERNEL_BY_TYPE(linear)
+K31_CUDA_KERNEL_MAPPED(linear)
 
 namespace {
 
@@ -99,7 +99,22 @@ struct small_wide {
       .form = k31::kernels::kWide, .block = 64, .bm = 32, .bn = 64, .warps_m = 1, .warps_n = 2, .stages = 3};
 };
 
-static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::tile.form == k31::kernels::kWide &&
+struct few {
+  static constexpr Config config{.rows = 48, .n = 4104, .k = 328, .ld_x = 336, .out_type = {1}, .out_ld = {4104}};
+};
+// Tiles of the mapped form.
+template <int32_t rows, int32_t columns, int32_t box = 0> struct mapped {
+  static constexpr Tile make() {
+    Tile t;
+    t.form = k31::kernels::kMapped, t.bm = rows, t.block = rows * 2 + 128, t.bn = columns, t.box_x = box ? box : rows;
+    t.stages = k31::kernels::least((k31::kernels::kMaxSharedMemory - 1024) / (t.stage_bytes() + 16), 16);
+    return t;
+  }
+  static constexpr Tile tile = make();
+};
+
+static_assert(Chosen<few>::tile.form == k31::kernels::kMapped);
+static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::tile.form == k31::kernels::kMapped &&
               Chosen<odd>::tile.form == k31::kernels::kPlain && Chosen<fp32>::tile.form == k31::kernels::kPlain);
 
 } // namespace
@@ -112,23 +127,23 @@ K31_CUDA_TEST("nn.linear.wide_pairs") {
   product<pairs64, Chosen<pairs64>, Situ>(50), product<pairs200, Chosen<pairs200>, Situ>(190);
 }
 namespace {
-struct group128 {
-  static constexpr Tile tile = k31::kernels::warp_group_tile(128);
-};
-struct group256 {
-  static constexpr Tile tile = k31::kernels::warp_group_tile(256);
-};
 struct deep {
   static constexpr Config config{.rows = 300, .n = 520, .k = 1096, .ld_x = 1096, .out_type = {0}, .out_ld = {520}};
 };
 } // namespace
-K31_CUDA_TEST("nn.linear.warp_group") {
-  product<deep, group128>(291), product<deep, group256>(300), product<wide200, group128>(120), product<wide64, group256>(64);
-  product<pairs200, group128, Situ>(190), product<pairs200, group256, Situ>(200);
+K31_CUDA_TEST("nn.linear.mapped") {
+  product<few>(48), product<few>(33), product<few>(1);
+  product<deep>(300), product<deep>(129), product<wide200>(200), product<pairs200, Chosen<pairs200>, Situ>(190);
+}
+K31_CUDA_TEST("nn.linear.mapped_tiles") {
+  product<deep, mapped<128, 256>>(291), product<deep, mapped<128, 96>>(290), product<deep, mapped<64, 16>>(70);
+  product<deep, mapped<64, 48>>(130), product<deep, mapped<64, 192>>(200), product<wide64, mapped<64, 96, 32>>(32);
+  product<wide64, mapped<64, 128, 16>>(16), product<pairs200, mapped<128, 64>, Situ>(190),
+      product<pairs64, mapped<64, 32>, Situ>(50);
 }
 K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Situ>(18); }
-K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3); }
-K31_CUDA_TEST("nn.linear.no_rows") { product<thin>(0), product<wide200>(0), product<odd>(0); }
+K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3), product<few>(40, 2), product<deep>(200, 5); }
+K31_CUDA_TEST("nn.linear.no_rows") { product<thin>(0), product<wide200>(0), product<odd>(0), product<few>(0); }
 
 namespace {
 // Sum, element, row scalar, column, column group in; two outputs.
@@ -196,20 +211,25 @@ template <int rows, int n, int k, class T = Chosen<Timed<rows, n, k>>> void time
     args.w = w.device<uint16_t>() + (int64_t)(i % copies) * n * k;
     start<S, T>(args);
   });
-  report(std::string(T::tile.wgmma ? "linear, warp groups of " + std::to_string(T::tile.bn) + ", " : "linear ") +
+  report(std::string(T::tile.form != k31::kernels::kMapped
+                         ? "linear "
+                         : "linear, mapped " + std::to_string(T::tile.bm) + "x" + std::to_string(T::tile.bn) + ", ") +
              std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k),
          us, 2.0 * n * k + 2.0 * rows * (n + k), 2.0 * rows * n * k);
 }
 } // namespace
 
-K31_CUDA_TEST("nn.linear.time") {
+K31_CUDA_TEST("nn.linear.time_few") {
   if (!timing())
     return;
   time_linear<1, 12288, 7168>(), time_linear<8, 12288, 7168>(), time_linear<16, 12288, 7168>(), time_linear<32, 12288, 7168>(),
       time_linear<64, 12288, 7168>(), time_linear<128, 12288, 7168>(), time_linear<256, 12288, 7168>();
   time_linear<1, 1536, 7168>(), time_linear<16, 1536, 7168>(), time_linear<64, 1536, 7168>(), time_linear<64, 6144, 7168>(),
       time_linear<64, 7168, 1536>();
-  time_linear<4096, 12288, 7168>(), time_linear<8192, 12288, 7168>();
-  time_linear<256, 12288, 7168, group128>(), time_linear<8192, 12288, 7168, group128>(),
-      time_linear<8192, 12288, 7168, group256>();
+  time_linear<16, 1536, 7168, mapped<64, 16, 16>>(), time_linear<64, 6144, 7168, mapped<64, 96>>();
+}
+K31_CUDA_TEST("nn.linear.time_many") {
+  if (!timing())
+    return;
+  time_linear<4096, 12288, 7168>(), time_linear<8192, 12288, 7168>(), time_linear<8192, 7168, 12288>();
 }

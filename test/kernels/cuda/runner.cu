@@ -2,6 +2,7 @@
 #include "test/kernels/cuda/runner.h"
 #include <algorithm>
 #include <cstdlib>
+#include <cuda.h>
 
 namespace k31::test {
 
@@ -38,9 +39,31 @@ cudaStream_t stream() {
   return one;
 }
 
+kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address) {
+  static const auto function = [] {
+    void *found = nullptr;
+    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault), "driver");
+    return (decltype(&cuTensorMapEncodeTiled))found;
+  }();
+  kernels::EncodedMap encoded{};
+  if ((uint64_t)address % 16 != 0)
+    return encoded; // the kernel has another way for these
+  const cuuint64_t sizes[] = {(cuuint64_t)map.columns, (cuuint64_t)map.rows}, strides[] = {(cuuint64_t)map.row_bytes};
+  const cuuint32_t box[] = {(cuuint32_t)map.box_columns, (cuuint32_t)map.box_rows}, steps[] = {1, 1};
+  const CUresult result = function((CUtensorMap *)&encoded, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)address, sizes, strides,
+                                   box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    fail("a tensor map of " + std::to_string(map.rows) + " x " + std::to_string(map.columns) + " cannot be encoded: error " +
+         std::to_string(result));
+  return encoded;
+}
+
 Tensor &Tensor::fill_fast(float scale) {
   uint32_t state = random_engine()();
-  for (int64_t r = 0; r < rows_; ++r)
+  constexpr int64_t kDrawn = 1 << 22; // elements; larger arrays repeat them
+  const int64_t drawn_rows = ld_ == cols_ && rows_ * cols_ > kDrawn ? kDrawn / cols_ + 1 : rows_;
+  for (int64_t r = 0; r < drawn_rows; ++r)
     for (int64_t c = 0; c < cols_; ++c) {
       uint32_t sum = 0;
       state = state * 1664525u + 1013904223u;
@@ -52,6 +75,9 @@ Tensor &Tensor::fill_fast(float scale) {
       else
         std::memcpy(bytes_.data() + offset(r, c), (const char *)&v + (4 - size_), size_); // bf16: cut off, no need to round
     }
+  for (int64_t r = drawn_rows; r < rows_; r += drawn_rows)
+    std::memcpy(bytes_.data() + offset(r, 0), bytes_.data() + offset(0, 0),
+                (size_t)(std::min(drawn_rows, rows_ - r) * ld_ * size_));
   changed_ = true;
   return *this;
 }

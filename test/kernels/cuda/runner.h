@@ -3,6 +3,7 @@
 //
 // Tests are registered by K31_CUDA_TEST(name) { ... } and named <dialect>.<op>.<case>.
 #pragma once
+#include "codegen/kernels/common/tensor_map.h"
 #include "codegen/kernels/common/tile.h"
 #include <cmath>
 #include <cstdint>
@@ -81,6 +82,31 @@ inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
     k31::test::launch<k31::kernels::op::Args>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),     \
                                               T::tile.smem(S::config), args);                                                    \
+  }                                                                                                                              \
+  }
+
+// A tensor map of the matrix at `address`, as the runtime encodes it.
+kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address);
+
+// As K31_CUDA_KERNEL_BY_TYPE, for a kernel with tensor maps.
+#define K31_CUDA_KERNEL_MAPPED(op)                                                                                               \
+  namespace {                                                                                                                    \
+  template <class S> struct Chosen {                                                                                             \
+    static constexpr k31::kernels::op::Tile tile = k31::kernels::op::choose(S::config);                                          \
+  };                                                                                                                             \
+  using MappedArgs = k31::kernels::Mapped<k31::kernels::op::Args>;                                                               \
+  template <class S, class T, class R>                                                                                           \
+  __global__ void __launch_bounds__(T::tile.threads(), 1)                                \
+      entry(const __grid_constant__ MappedArgs args) {                                                                           \
+    k31::kernels::op::run<S::config, T::tile, R>(args.args, args.maps);                                                          \
+  }                                                                                                                              \
+  template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
+    MappedArgs mapped{args, {}};                                                                                                 \
+    const k31::kernels::TensorMaps maps = k31::kernels::op::tensor_maps(S::config, T::tile);                                     \
+    for (int i = 0; i < maps.count; ++i)                                                                                         \
+      mapped.maps[i] = k31::test::encode(maps.map[i], ((void *const *)&args)[maps.map[i].argument]);                             \
+    k31::test::launch<MappedArgs>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),                 \
+                                  T::tile.smem(S::config), mapped);                                                              \
   }                                                                                                                              \
   }
 
