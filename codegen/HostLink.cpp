@@ -5,6 +5,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <mutex>
 
 LLD_HAS_DRIVER(elf)
@@ -48,8 +49,11 @@ static Expected<std::string> linkIn(StringRef folder, ArrayRef<std::pair<std::st
   static std::mutex lld; // keeps its state in globals
   std::lock_guard lock(lld);
   lld::Result result = lld::lldMain(pointers, nulls(), errors, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0)
-    return fail("linking the host image failed: " + messages);
+  if (result.retCode != 0) {
+    std::replace(messages.begin(), messages.end(), '\n', ' '); // one line
+    return fail("linking the host image failed: " + StringRef(messages).trim() +
+                "; the folder for temporary files (TMPDIR) must have room for the image");
+  }
   auto image = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!image)
     return fail(output + ": " + image.getError().message());

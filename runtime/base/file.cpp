@@ -16,12 +16,25 @@ tl::unexpected<Error> system_error(const std::string &what, int error_number) {
   return fail(code, what + ": " + std::generic_category().message(error_number));
 }
 
+static tl::unexpected<Error> cannot_open(const std::string &path, int error_number) {
+  auto error = system_error("cannot open " + quote(path, 4096), error_number);
+  error.value().message += "; give the path of a file that can be read";
+  return error;
+}
+
+// Of a file to write: the user knows nothing of the temporary one.
+static tl::unexpected<Error> cannot_write(const std::string &path, int error_number) {
+  auto error = system_error("cannot write " + quote(path, 4096), error_number);
+  error.value().message += "; nothing was written, make room there or give another place";
+  return error;
+}
+
 Result<File> File::open(const std::string &path) {
   File file;
   file.path_ = path;
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file.fd < 0)
-    return system_error("cannot open " + quote(path, 4096), errno);
+    return cannot_open(path, errno);
   struct stat status;
   if (fstat(file.fd, &status) != 0)
     return system_error("cannot read the size of " + quote(path, 4096), errno);
@@ -57,7 +70,7 @@ Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
 Result<MappedFile> MappedFile::open(const std::string &path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    return system_error("cannot open " + quote(path, 4096), errno);
+    return cannot_open(path, errno);
   struct stat status;
   void *at = MAP_FAILED;
   int error = 0;
@@ -100,7 +113,7 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)
-      return system_error("cannot write " + quote(path, 4096), errno);
+      return cannot_write(path, errno);
     bytes = bytes.subspan(static_cast<size_t>(put));
   }
   return {};
@@ -116,13 +129,13 @@ Result<void> write_file(const std::string &path, std::span<const std::span<const
   const std::string temporary = cat(path, ".tmp.", getpid(), ".", serial++);
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0)
-    return system_error("cannot create " + quote(temporary, 4096), errno);
+    return cannot_write(path, errno);
   Result<void> result;
   for (std::span<const std::byte> part : parts)
     if (result)
-      result = write_all(fd, part, temporary);
+      result = write_all(fd, part, path);
   if (::close(fd) != 0 && result)
-    result = system_error("cannot write " + quote(temporary, 4096), errno);
+    result = cannot_write(path, errno);
   if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
     result = system_error("cannot rename " + quote(temporary, 4096) + " to " + quote(path, 4096), errno);
   if (!result)

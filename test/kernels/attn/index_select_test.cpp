@@ -205,4 +205,65 @@ TEST(IndexSelect, TaskCountChangesNothing) {
   }
 }
 
+constexpr int kLong = 131072; // positions
+
+// Keys that point where the queries look, at several depths, among many that do not: all are selected, and the whole set is that
+// of a full sort (whole numbers have no rounding error).
+TEST(IndexSelect, PlantedKeysAtLength) {
+  for (int top_k : {64, 2048}) {
+    SCOPED_TRACE(testing::Message() << "top_k " << top_k);
+    Problem p(2, 16, top_k, {{kLong - 2, 2}, {70000, 1}, {40000, 1}});
+    p.make_exact();
+    for (int r = 0; r < p.batch.live(); ++r) {
+      for (int c = 0; c < 32; ++c)
+        p.q.set(r, c, c % 3 ? 1.0f : 2.0f);
+      p.w.set(r, 0, 2), p.w.set(r, 1, 1);
+    }
+    const int depths[] = {0, 1, 10, 25, 50, 75, 90, 99};
+    const auto planted = [&](int row, int depth) { return p.batch.position(row) / 100 * depth + depth % 7; };
+    for (int r = 0; r < p.batch.live(); ++r)
+      for (int depth : depths)
+        for (int d = 0; d < 16; ++d)
+          p.pages.set(p.batch.cache_row(p.batch.row_segment[r], planted(r, depth)), d, 7);
+    p.run(3);
+    p.expect_exact();
+    for (int r = 0; r < p.batch.live(); ++r) {
+      const std::vector<int> selected = p.selected(r);
+      for (int depth : depths)
+        ASSERT_TRUE(std::binary_search(selected.begin(), std::find(selected.begin(), selected.end(), -1), planted(r, depth)))
+            << "row " << r << ", depth " << depth << " %";
+    }
+  }
+}
+
+// One head of one dimension, q = 1: rows of equal scores, of denormals, of both zeros, of infinities, and all of them mixed.
+// Equal scores take the lowest positions.
+TEST(IndexSelect, SpecialRowsAtLength) {
+  const float inf = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
+  const std::vector<std::vector<float>> rows = {{3.0f},
+                                                {0.0f, -0.0f},
+                                                {tiny, 2 * tiny, 3 * tiny, 0.0f},
+                                                {inf},
+                                                {inf, -inf, 1.0f},
+                                                {-1.0f, -inf, -tiny, -0.0f},
+                                                {0.0f, tiny, 1.0f, inf, -inf}};
+  for (float weight : {1.0f, -1.0f})
+    for (size_t kind = 0; kind < rows.size(); ++kind) {
+      SCOPED_TRACE(testing::Message() << "weight " << weight << ", row " << kind);
+      Problem p(1, 1, 2048, {{kLong - 1, 1}}, DType::f32);
+      p.scale = p.head_scale = 1;
+      p.q.fill([] { return 1.0f; }, 1);
+      p.w.fill([&] { return weight; }, 1);
+      std::vector<double> scores;
+      for (int s = 0; s < kLong; ++s) {
+        const float key = rows[kind][uniform_int(0, (int)rows[kind].size() - 1)];
+        p.pages.set(p.batch.cache_row(0, s), 0, key);
+        const float score = weight * (key < 0 ? 0.0f : key);
+        scores.push_back(score == 0 ? 0 : score);
+      }
+      p.run(1);
+      ASSERT_EQ(p.selected(0), Problem::best(scores, 2048));
+    }
+}
+
 } // namespace
