@@ -1,6 +1,6 @@
 #include "codegen/CudaKernels.h"
-#include "codegen/kernels/common/tensor_map.h"
 #include "codegen/CudaKernelList.h" // generated: the tile headers, K31_CUDA_KERNELS and the embedded files
+#include "codegen/kernels/common/tensor_map.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -111,7 +111,10 @@ struct Entry {
   bool maps;
 };
 
-#define K31_CUDA_KERNEL(name, space) {name, {launchOf<space::Config, space::Tile, space::Args>, constantsOf<space::Config, space::Tile>, kHasMaps<space::Config, space::Tile>}},
+#define K31_CUDA_KERNEL(name, space)                                                                                             \
+  {name,                                                                                                                         \
+   {launchOf<space::Config, space::Tile, space::Args>, constantsOf<space::Config, space::Tile>,                                  \
+    kHasMaps<space::Config, space::Tile>}},
 const std::map<StringRef, Entry> &table() {
   static const std::map<StringRef, Entry> entries = {K31_CUDA_KERNELS};
   return entries;
@@ -172,7 +175,8 @@ FailureOr<std::string> cudaSource(StringRef kernel, DictionaryAttr config, Dicti
   text += *constants;
   text += "extern \"C\" __global__ void __launch_bounds__(tile.threads(), 1) ";
   if (entry->maps)
-    text += symbol.str() + "(const __grid_constant__ Mapped<Args> args) {\n  run<config, tile, Region>(args.args, args.maps);\n}\n}\n";
+    text += symbol.str() +
+            "(const __grid_constant__ Mapped<Args> args) {\n  run<config, tile, Region>(args.args, args.maps);\n}\n}\n";
   else
     text += symbol.str() + "(const __grid_constant__ Args args) {\n  run<config, tile, Region>(args);\n}\n}\n";
   return text;

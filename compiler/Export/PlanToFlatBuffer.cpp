@@ -271,8 +271,8 @@ private:
       std::optional<plan::DType> dtype = dtypeOf(map.getAs<StringAttr>("dtype").getValue());
       if (!dtype)
         return op.emitOpError("has a tensor map of ") << map.getAs<StringAttr>("dtype") << ", expected f32, bf16, u8 or i32";
-      maps.push_back(plan::CreateTensorMap(builder, static_cast<uint32_t>(number("arg")), *dtype, number("columns"), number("rows"),
-                                           number("row_bytes"), static_cast<uint32_t>(number("box_columns")),
+      maps.push_back(plan::CreateTensorMap(builder, static_cast<uint32_t>(number("arg")), *dtype, number("columns"),
+                                           number("rows"), number("row_bytes"), static_cast<uint32_t>(number("box_columns")),
                                            static_cast<uint32_t>(number("box_rows"))));
     }
     return builder.CreateVector(maps);

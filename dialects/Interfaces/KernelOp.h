@@ -20,8 +20,8 @@ struct KernelSpec {
   // CUDA: the kernel's Tile by name and the launch that follows from Config and Tile.
   mlir::DictionaryAttr tile;
   std::array<int32_t, 3> grid = {1, 1, 1};
-  int32_t block = 1; // threads
-  int32_t smem = 0;  // bytes of dynamic shared memory
+  int32_t block = 1;    // threads
+  int32_t smem = 0;     // bytes of dynamic shared memory
   mlir::ArrayAttr maps; // tensor maps, as plan.launch has them; null: none
   int32_t mapsAt = 0;
 };

@@ -33,9 +33,10 @@ bool Mirror::copied(const plan::Slice &slice, Shown shown) const {
 std::span<const std::span<const std::byte>> Mirror::take(const plan::Launch &launch, Shown shown, Stream stream,
                                                          Result<void> &result) {
   const auto copy = [&](const plan::Slice &slice) -> Result<void> {
-    K31_CUDA((*driver),
-             copy_out(bases[slice.arena()] + slice.offset(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), stream),
-             "cannot copy an argument from the GPU");
+    K31_CUDA(
+        (*driver),
+        copy_out(bases[slice.arena()] + slice.offset(), arenas[slice.arena()].address() + slice.offset(), slice.bytes(), stream),
+        "cannot copy an argument from the GPU");
     return {};
   };
   args.clear();
@@ -53,8 +54,8 @@ Result<void> Mirror::give_back(const plan::Launch &launch, Shown shown, Stream s
   for (const plan::Slice *slice : *launch.args())
     if (copied(*slice, shown))
       K31_CUDA((*driver),
-               copy_in(arenas[slice->arena()].address() + slice->offset(), bases[slice->arena()] + slice->offset(), slice->bytes(),
-                       stream),
+               copy_in(arenas[slice->arena()].address() + slice->offset(), bases[slice->arena()] + slice->offset(),
+                       slice->bytes(), stream),
                "cannot copy an argument to the GPU");
   K31_CUDA((*driver), stream_synchronize(stream), "cannot copy arguments to the GPU");
   return {};

@@ -1,5 +1,5 @@
-// Host memory in the layout of the arenas, for the observers of launches: arguments are copied from the GPU and, where an observer
-// may have changed them, back. Pages that nobody touches take no memory.
+// Host memory in the layout of the arenas, for the observers of launches: arguments are copied from the GPU and, where an
+// observer may have changed them, back. Pages that nobody touches take no memory.
 #pragma once
 #include "runtime/cuda/memory.h"
 #include "runtime/schema/plan_generated.h"

@@ -70,8 +70,8 @@ Result<void> Program::encode(const plan::Launch &launch, const plan::TensorMap &
   const unsigned box[] = {map.box_columns(), map.box_rows()}, steps[] = {1, 1};
   K31_CUDA(driver,
            tensor_map(to, type, 2, reinterpret_cast<void *>(at), sizes, strides, box, steps, 0, kSwizzle128, kPromote256, 0),
-           cat(where(launch.label()), ": a tensor map of ", map.rows(), " x ", map.columns(), " in boxes of ", map.box_rows(), " x ",
-               map.box_columns(), " cannot be encoded"));
+           cat(where(launch.label()), ": a tensor map of ", map.rows(), " x ", map.columns(), " in boxes of ", map.box_rows(),
+               " x ", map.box_columns(), " cannot be encoded"));
   return {};
 }
 

@@ -34,7 +34,8 @@ template <ProductTile t> struct Stages {
   static constexpr int kWarps = t.bm / 16, kX = t.bm * 128, kW = t.bn * 128;
   unsigned char *data;
   Barrier *full, *empty; // [stages]
-  K31_DEVICE Stages() : data(wide::aligned_shared()), full((Barrier *)(data + t.stages * t.stage_bytes())), empty(full + t.stages) {}
+  K31_DEVICE Stages()
+      : data(wide::aligned_shared()), full((Barrier *)(data + t.stages * t.stage_bytes())), empty(full + t.stages) {}
   K31_DEVICE unsigned char *x(int s) const { return data + s * t.stage_bytes(); }
   K31_DEVICE unsigned char *w(int s) const { return x(s) + kX; }
 

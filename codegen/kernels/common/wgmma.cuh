@@ -18,8 +18,8 @@ K31_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;"
 // Waits until at most N of the newest groups are under way.
 template <int N> K31_DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 
-// wgmma_bf16<transposed>(d, a, b, add): d (+)= a b for 64 rows of A and as many rows of W (columns of d) as d has. transposed: A is
-// read with k along its rows. clang-format off: the lists of registers are tables.
+// wgmma_bf16<transposed>(d, a, b, add): d (+)= a b for 64 rows of A and as many rows of W (columns of d) as d has. transposed: A
+// is read with k along its rows. clang-format off: the lists of registers are tables.
 // clang-format off
 #define K31_NAMES_8 "%0, %1, %2, %3"
 #define K31_NAMES_16 \

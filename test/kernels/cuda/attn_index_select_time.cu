@@ -1,5 +1,5 @@
-// Times of attn.index_select. Apart from its test: the launch code that nvcc 13.0 writes does not find the kernels of a Config with
-// these scales by their values ("invalid resource handle"), so they are named by types here.
+// Times of attn.index_select. Apart from its test: the launch code that nvcc 13.0 writes does not find the kernels of a Config
+// with these scales by their values ("invalid resource handle"), so they are named by types here.
 #include "codegen/kernels/attn/index_select.cuh"
 #include "test/kernels/cuda/batch.h"
 

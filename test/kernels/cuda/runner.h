@@ -96,8 +96,7 @@ kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address);
   };                                                                                                                             \
   using MappedArgs = k31::kernels::Mapped<k31::kernels::op::Args>;                                                               \
   template <class S, class T, class R>                                                                                           \
-  __global__ void __launch_bounds__(T::tile.threads(), 1)                                \
-      entry(const __grid_constant__ MappedArgs args) {                                                                           \
+  __global__ void __launch_bounds__(T::tile.threads(), 1) entry(const __grid_constant__ MappedArgs args) {                       \
     k31::kernels::op::run<S::config, T::tile, R>(args.args, args.maps);                                                          \
   }                                                                                                                              \
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
