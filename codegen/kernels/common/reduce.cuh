@@ -5,6 +5,7 @@
 namespace k31::kernels {
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
+constexpr int kNone = 1 << 20;
 
 K31_DEVICE int lane_id() { return threadIdx.x & 31; }
 K31_DEVICE int warp_id() { return threadIdx.x >> 5; }
@@ -22,6 +23,27 @@ template <int Lanes = 32> K31_DEVICE float warp_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, step));
   return v;
 }
+// Sums of N values over a warp, one of them to each lane: `mine` gets its number, N or more where the lane has none. Each step
+// halves the values of a lane: it keeps one half and gives the other half's values to its partner.
+template <int N, int Step = 16> K31_DEVICE float warp_sums(const float (&v)[N], int &mine) {
+  constexpr int kLow = (N + 1) / 2;
+  const bool high = lane_id() & Step;
+  float half[kLow];
+#pragma unroll
+  for (int i = 0; i < kLow; ++i) {
+    const float upper = kLow + i < N ? v[kLow + i < N ? kLow + i : 0] : 0;
+    half[i] = (high ? upper : v[i]) + __shfl_xor_sync(kAllLanes, high ? v[i] : upper, Step);
+  }
+  if constexpr (Step > 1) {
+    const float sum = warp_sums<kLow, Step / 2>(half, mine);
+    mine = mine >= kLow || (high && mine + kLow >= N) ? kNone : mine + (high ? kLow : 0);
+    return sum;
+  } else {
+    mine = !high ? 0 : N > 1 ? 1 : kNone;
+    return half[0];
+  }
+}
+
 // Sum of the values of lower lanes.
 template <class T> K31_DEVICE T warp_prefix(T v) {
   T sum = v;

@@ -13,8 +13,8 @@ constexpr bool tensor_cores_fit(const Config &c) {
   return c.x_type == DType::bf16 && c.w_type == DType::bf16 && c.k % 8 == 0 && c.ld_x % 8 == 0 && c.n % 8 == 0;
 }
 
-// Measured on one H200, N = 12288, K = 7168: 8 rows thin 44.7 us; 16 and 64 rows mapped 45.7 and 45.5 us; 8192 rows mapped 128 x
-// 256 2322 us. Clusters of two blocks that share x or W by multicast were slower everywhere: 91 us at 64 rows, 2549 us at 8192.
+// Measured on one H200, N = 12288, K = 7168: 8 rows thin 44.9 us; 16 and 64 rows mapped 45.5 and 45.6 us; 8192 rows mapped 128 x
+// 256 2246 us. Clusters of two blocks that share x or W by multicast were slower everywhere: 91 us at 64 rows, 2549 us at 8192.
 constexpr Tile choose(const Config &c) {
   if (!tensor_cores_fit(c))
     return {};

@@ -123,6 +123,26 @@ template <Config c, Tile t, class Region, int V> struct Unit {
     }
   }
 
+  // Many sums of a block with few shuffles: each lane ends with one of its warp's, each warp adds up some of the block's.
+  template <int First, int N> K31_DEVICE void reduce_many(const float (&sum)[N]) {
+    constexpr int kWarps = t.team / 32;
+    float *totals = (float *)shared_memory(), *parts = totals + kMaxSums; // [sums], [sums, warps]
+    int mine = 0;
+    const float part = warp_sums(sum, mine);
+    if (mine < N)
+      parts[mine * kWarps + warp_id()] = part;
+    __syncthreads();
+    for (int s = warp_id(); s < N; s += kWarps) {
+      const float total = warp_sum(lane_id() < kWarps ? parts[s * kWarps + lane_id()] : 0.0f);
+      if (lane_id() == 0)
+        totals[s] = total;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < N; ++s)
+      sums[First + s] = totals[s];
+    __syncthreads(); // the next phase uses the same memory
+  }
   template <int P> K31_DEVICE void reduce() {
     constexpr int kFirst = Known<c>::sums(P), kCount = c.sums[P];
     float sum[kCount ? kCount : 1] = {};
@@ -133,6 +153,8 @@ template <Config c, Tile t, class Region, int V> struct Unit {
           sum[s] += out[s];
       });
     });
+    if constexpr (t.team > 32 && kCount > kFewSums)
+      return reduce_many<kFirst>(sum);
 #pragma unroll
     for (int s = 0; s < kCount; ++s)
       sum[s] = warp_sum(sum[s]);

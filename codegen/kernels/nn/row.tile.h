@@ -5,6 +5,8 @@
 
 namespace k31::kernels::row {
 
+constexpr int32_t kFewSums = 4; // of a phase, that every warp adds up by itself
+
 struct Tile {
   int32_t block = 256;
   int32_t team = 32;  // threads of one unit: a warp, or the whole block
@@ -12,7 +14,7 @@ struct Tile {
   int32_t keep = 96;  // registers a thread may spend on elements that later phases need again
 
   constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &) const { return team > 32 ? 4 * kMaxSums * (block / 32) : 0; }
+  constexpr int32_t smem(const Config &) const { return team > 32 ? 4 * kMaxSums * (block / 32 + 1) : 0; }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep);
   }

@@ -320,12 +320,52 @@ template <int rows, class T = Chosen<TimedMix<rows>>> void time_mix() {
   report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.block) + " threads",
          time_us([&](int) { start<S, T, MixOfNine>(args); }), 20.0 * rows * 7168);
 }
+template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
+  using S = TimedMix<8>;
+  constexpr int C = 7168;
+  Tensor sources(DType::bf16, 9 * 8, C), query(DType::f32, 1, C), gain(DType::f32, 1, C), count(DType::i32, 1, 1),
+      out(DType::bf16, 8, C);
+  sources.fill_normal(), query.fill_normal(0.02f), gain.fill_normal(), count.set(0, 0, live);
+  Args args{count.device<int32_t>(), {}};
+  for (int i = 0; i < 9; ++i)
+    args.tail[i] = sources.device<uint16_t>() + (int64_t)i * 8 * C;
+  args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
+  start<S, T, MixOfNine>(args);
+  std::vector<double> mix(C);
+  double squares = 0;
+  expect_close(
+      out, live,
+      [&](int64_t r, int64_t col) {
+        if (!col) { // a new row
+          double weight[9], total = 0;
+          for (int i = 0; i < 9; ++i) {
+            double square = 0, product = 0;
+            for (int k = 0; k < C; ++k)
+              square += sources.at(i * 8 + r, k) * sources.at(i * 8 + r, k), product += sources.at(i * 8 + r, k) * query.at(0, k);
+            total += weight[i] = std::exp(product / std::sqrt(square / C + kEpsilon));
+          }
+          squares = 0;
+          for (int k = 0; k < C; ++k) {
+            mix[k] = 0;
+            for (int i = 0; i < 9; ++i)
+              mix[k] += weight[i] / total * sources.at(i * 8 + r, k);
+            squares += mix[k] * mix[k];
+          }
+        }
+        return mix[col] * gain.at(0, col) / std::sqrt(squares / C + kEpsilon);
+      },
+      6e-3);
+}
 } // namespace
 
+K31_CUDA_TEST("nn.row.mix_of_nine") {
+  mix_of_nine(7), mix_of_nine<threads_of_row<256, 96>>(8), mix_of_nine<threads_of_row<896, 0>>(3);
+}
 K31_CUDA_TEST("nn.row.time") {
   if (!timing())
     return;
   time_norm<1>(), time_norm<64>(), time_norm<4096>(), time_norm<16384>();
   time_mix<1>(), time_mix<64>(), time_mix<4096>();
-  time_mix<64, threads_of_row<256, 96>>(), time_mix<64, threads_of_row<512, 96>>(), time_mix<64, threads_of_row<512, 0>>();
+  time_mix<64, threads_of_row<256, 96>>(), time_mix<64, threads_of_row<448, 0>>(), time_mix<64, threads_of_row<512, 0>>();
+  time_mix<64, threads_of_row<896, 0>>(), time_mix<4096, threads_of_row<512, 96>>();
 }
