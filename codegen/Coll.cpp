@@ -3,6 +3,7 @@
 #include "codegen/KernelModels.h"
 #include "codegen/Operands.h"
 #include "codegen/kernels/coll/join.h"
+#include "codegen/kernels/coll/part.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -24,10 +25,28 @@ struct JoinModel : KernelOp::ExternalModel<JoinModel, coll::JoinOp> {
   }
 };
 
+struct PartModel : KernelOp::ExternalModel<PartModel, coll::PartOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::PartOp>(o);
+    OpReader read(o, target);
+    kernels::part::Config c;
+    const int64_t rows = dim(op.getX(), 0);
+    c.rows = read.rows(rows);
+    c.cols = read.number(dim(op.getX(), 1), "columns");
+    c.part = read.number(dim(op.getResult(), 1), "columns of a rank");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    c.type = read.floatType(op.getX(), "x");
+    return read.spec("coll.part", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(rows)}));
+  }
+};
+
 } // namespace
 
 void registerCollKernelModels(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, coll::CollDialect *) { coll::JoinOp::attachInterface<JoinModel>(*context); });
+  registry.addExtension(+[](MLIRContext *context, coll::CollDialect *) {
+    coll::JoinOp::attachInterface<JoinModel>(*context);
+    coll::PartOp::attachInterface<PartModel>(*context);
+  });
 }
 
 } // namespace k31

@@ -5,6 +5,7 @@
 #include "codegen/kernels/attn/kda.h"
 #include "codegen/kernels/attn/short_conv.h"
 #include "codegen/kernels/coll/join.h"
+#include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/moe/combine.h"
 #include "codegen/kernels/moe/grouped_linear.h"
 #include "codegen/kernels/moe/permute.h"
@@ -44,6 +45,7 @@ static constexpr Entry kKernels[] = {
     {"attn.kda", wordsOf<kernels::kda::Config>},
     {"attn.short_conv", wordsOf<kernels::short_conv::Config>},
     {"coll.join", wordsOf<kernels::join::Config>},
+    {"coll.part", wordsOf<kernels::part::Config>},
     {"moe.combine", wordsOf<kernels::combine::Config>},
     {"moe.grouped_linear", wordsOf<kernels::grouped_linear::Config>},
     {"moe.permute", wordsOf<kernels::permute::Config>},

@@ -15,7 +15,7 @@ void CollDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
-  declarePromisedInterfaces<k31::KernelOp, JoinOp>(); // codegen attaches the model
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp>(); // codegen attaches the models
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {
@@ -98,6 +98,19 @@ LogicalResult JoinOp::verify() {
   if (columns > size * part || columns <= (size - 1) * part)
     return emitOpError() << "result has " << columns << " columns, expected more than " << (size - 1) * part << " and at most "
                          << size * part << ": " << size << " parts of " << part;
+  return success();
+}
+
+LogicalResult PartOp::verify() {
+  auto x = k31::shaped(*this, "x", getX(), "[T, N]"), result = k31::shaped(*this, "result", getResult(), "[T, C]");
+  auto coordinate = k31::shaped(*this, "coordinate", getCoordinate(), "[1]");
+  if (failed(x) || failed(result) || failed(coordinate) || failed(k31::isLive(*this, getLive())) ||
+      failed(k31::isElement(*this, "coordinate", *coordinate, IntegerType::get(getContext(), 32))) ||
+      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
+      failed(k31::sameSize(*this, "rows", "result", result->getDimSize(0), "x", x->getDimSize(0))))
+    return failure();
+  if (result->getDimSize(1) > x->getDimSize(1))
+    return emitOpError() << "a part has " << result->getDimSize(1) << " columns, but x has " << x->getDimSize(1);
   return success();
 }
 

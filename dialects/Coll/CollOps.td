@@ -37,6 +37,13 @@ def Coll_JoinOp : Coll_Op<"join", [Pure]> {
   let assemblyFormat = "$x `live` $live `size` $size attr-dict `:` functional-type(operands, results)";
 }
 
+def Coll_PartOp : Coll_Op<"part", [Pure]> {
+  let summary = "the columns of this rank: [T, N] to [T, C], from column coordinate C on, zeros past the last";
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, AnyRankedTensor:$coordinate);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
+}
+
 def Coll_DispatchOp : Coll_Op<"dispatch", [Pure]> {
   let summary = "rows to the ranks of their experts: [T, C], ids [T, k] to rows [capacity, C], ids [capacity, k], source [capacity]";
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Coll_Axis:$axis, I64Attr:$size, I64Attr:$capacity,

@@ -87,6 +87,17 @@ public:
 
 private:
   Type live(int64_t groups = 1) { return RankedTensorType::get({groups}, b.getI32Type()); }
+  // What bodies take besides layer, live rows and batch; nothing on one rank.
+  SmallVector<std::pair<Type, Value OpsBuilder::*>> rankValues() {
+    SmallVector<std::pair<Type, Value OpsBuilder::*>> out;
+    if (state.mesh.tp > 1)
+      out.push_back({live(), &OpsBuilder::tensorRank});
+    if (state.mesh.ep > 1)
+      out.push_back({live(), &OpsBuilder::expertRank});
+    if (state.mesh.edp() > 1)
+      out.push_back({live(state.mesh.edp()), &OpsBuilder::liveOfGroups});
+    return out;
+  }
   Type batchOf(const Bucket &bucket) { return attn::BatchType::get(b.getContext(), bucket.rows, bucket.segments, bucket.blocks); }
   // [T, C] of the bucket for the dynamic [T, C] of level 1.
   Type staticType(Type type, const Bucket &bucket) {
@@ -99,13 +110,11 @@ private:
   }
   static std::string nameIn(const Bucket &bucket, StringRef body) { return bucket.name + "." + body.str(); }
 
-  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, [expert rank, [live of groups,]] sources..., prefix).
+  // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, what ranks need, sources..., prefix).
   LogicalResult convertBody(func::FuncOp body, const Bucket &bucket) {
     SmallVector<Type> inputs = {b.getIndexType(), live(), batchOf(bucket)};
-    if (state.mesh.ep > 1)
-      inputs.push_back(live());
-    if (state.mesh.edp() > 1)
-      inputs.push_back(live(state.mesh.edp()));
+    for (auto [type, value] : rankValues())
+      inputs.push_back(type);
     const size_t added = inputs.size();
     for (Type type : body.getArgumentTypes().drop_front())
       inputs.push_back(staticType(type, bucket));
@@ -116,10 +125,8 @@ private:
     b.setInsertionPointToStart(f.addEntryBlock());
     OpsBuilder o(state, bucket, activation, b);
     o.layer = f.getArgument(0), o.live = f.getArgument(1), o.batch = f.getArgument(2);
-    if (state.mesh.ep > 1)
-      o.expertRank = f.getArgument(3);
-    if (state.mesh.edp() > 1)
-      o.liveOfGroups = f.getArgument(4);
+    for (auto [i, known] : llvm::enumerate(rankValues()))
+      o.*known.second = f.getArgument(3 + i);
     o.layers = layers[body.getSymName()];
     for (auto [old, now] : llvm::zip_equal(body.getArguments().drop_front(), f.getArguments().drop_front(added)))
       o.values.map(old, now);
@@ -166,7 +173,7 @@ private:
   struct Entry {
     func::FuncOp function;
     Value live, batch, liveLogits, logitRows, sampling; // the last three: null without the head
-    Value expertRank;                                   // null when ep is 1
+    Value tensorRank, expertRank;                       // null when the axis has one rank
   };
 
   // The entry: its arguments name the plan's inputs, its results the outputs. The stages of a pipeline share out the ends of
@@ -193,8 +200,10 @@ private:
     } else if (last) {
       addStream(results, text.getResultTypes(), bucket);
     }
+    if (state.mesh.tp > 1)
+      arguments.push_back({live(), "coordinates", 0}); // {tp, dp, ep, pp, ...}, i32 each
     if (state.mesh.ep > 1)
-      arguments.push_back({live(), "coordinates", 8}); // {tp, dp, ep, pp, ...}
+      arguments.push_back({live(), "coordinates", 8});
     auto typesOf = [](ArrayRef<Port> ports) { return llvm::map_to_vector(ports, [](const Port &p) { return p.type; }); };
     auto f =
         func::FuncOp::create(b, text.getLoc(), bucket.nameOf(stage), b.getFunctionType(typesOf(arguments), typesOf(results)));
@@ -215,10 +224,12 @@ private:
       facts.push_back(b.getNamedAttr("stage", b.getI64IntegerAttr(stage)));
     f->setAttr("k31.entry", b.getDictionaryAttr(facts));
     f.addEntryBlock();
-    Entry entry{f, f.getArgument(own), f.getArgument(own + 1 + head), {}, {}, {}, {}};
+    Entry entry{f, f.getArgument(own), f.getArgument(own + 1 + head), {}, {}, {}, {}, {}};
     if (head)
       entry.liveLogits = f.getArgument(own + 1), entry.logitRows = f.getArgument(own + 3),
       entry.sampling = f.getArgument(own + 4);
+    if (state.mesh.tp > 1)
+      entry.tensorRank = f.getArgument(arguments.size() - 1 - (state.mesh.ep > 1));
     if (state.mesh.ep > 1)
       entry.expertRank = f.getArguments().back();
     return entry;
@@ -230,7 +241,8 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&f.getBody().front());
     OpsBuilder o(state, bucket, activation, b);
-    o.live = entry.live, o.batch = entry.batch, o.expertRank = entry.expertRank;
+    o.live = entry.live, o.batch = entry.batch;
+    o.tensorRank = entry.tensorRank, o.expertRank = entry.expertRank;
     if (state.mesh.edp() > 1)
       o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
     if (stage == 0)
@@ -272,10 +284,8 @@ private:
 
   void convertCall(OpsBuilder &o, func::CallOp call) {
     SmallVector<Value> operands = {o.get(call.getOperand(0)), o.live, o.batch};
-    if (o.expertRank)
-      operands.push_back(o.expertRank);
-    if (o.liveOfGroups)
-      operands.push_back(o.liveOfGroups);
+    for (auto [type, value] : rankValues())
+      operands.push_back(o.*value);
     for (Value old : call.getOperands().drop_front())
       operands.push_back(o.get(old));
     auto now = func::CallOp::create(b, call.getLoc(), nameIn(o.bucket, call.getCallee()),

@@ -5,11 +5,14 @@ using namespace mlir;
 
 namespace k31 {
 
+// Each rank looks up its columns of the table: of all weights this one is read the least for the room that it takes.
 Value convert(OpsBuilder &o, model::EmbedOp op) {
   FlatSymbolRefAttr table = o.symbol(op.getWeights(), "embed_tokens");
-  Value w = o.weight(table), tokens = o.get(op.getTokens());
-  return nn::EmbedOp::create(o.b, o.at(OpsBuilder::label(table)), o.rowsOf(tokens, OpsBuilder::columnsOf(w), o.activation),
-                             tokens, w, o.live);
+  const int64_t hidden = o.state.columns(table);
+  Value w = o.weight(table, {}, o.hidden(coll::ShardOf::columns, hidden)), tokens = o.get(op.getTokens());
+  Value part = nn::EmbedOp::create(o.b, o.at(OpsBuilder::label(table)), o.rowsOf(tokens, OpsBuilder::columnsOf(w), o.activation),
+                                   tokens, w, o.live);
+  return o.joinColumns(part, coll::Axis::tp, hidden);
 }
 
 Value convert(OpsBuilder &o, model::RMSNormOp op) {

@@ -46,22 +46,32 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
   Value sum =
       moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(rows, OpsBuilder::columnsOf(out), o.activation), out,
                              weights, groups.getSlot(), live);
-  if (!o.liveOfGroups)
-    return o.allReduce(sum, coll::Axis::ep);
-  return o.allReduce(o.reduceScatter(sum, coll::Axis::edp), coll::Axis::tp);
+  return o.reduceScatter(sum, coll::Axis::edp);
 }
 
 Value convert(OpsBuilder &o, model::LatentMoEOp op) {
   DictionaryAttr w = op.getWeights();
   Value x = o.get(op.getX());
-  Value z = op.getLatent() ? o.linear(x, o.symbol(w, "routed_expert_down_proj"), o.activation) : x;
-  Value y = routed(o, op, x, z);
+  const Mesh &mesh = o.state.mesh;
+  // What is left to add up over: the ranks of a tp group when experts are spread over all of them, else those of an expert group.
+  const coll::Axis rest = mesh.ep >= mesh.tp ? coll::Axis::tp : coll::Axis::ep;
+  if (!op.getLatent()) {
+    Value y = routed(o, op, x, x);
+    if (rest == coll::Axis::ep)
+      y = o.allReduce(y, rest);
+    Value shared = gatedMLP(o, x, w, "shared.", op.getActivation());
+    if (rest == coll::Axis::tp) // one sum for both
+      return o.allReduce(o.add("block_sparse_moe.add", y, shared), coll::Axis::tp);
+    return o.add("block_sparse_moe.add", y, o.allReduce(shared, coll::Axis::tp));
+  }
+  Value y = o.allReduce(routed(o, op, x, o.linear(x, o.symbol(w, "routed_expert_down_proj"), o.activation)), rest);
   if (FlatSymbolRefAttr gain = o.symbol(w, "routed_expert_norm"))
     y = o.rmsNorm(y, gain, op.getEps().convertToFloat());
-  if (op.getLatent())
-    y = o.linear(y, o.symbol(w, "routed_expert_up_proj"), o.activation);
-  Value shared = o.allReduce(gatedMLP(o, x, w, "shared.", op.getActivation()), coll::Axis::tp);
-  return o.add("block_sparse_moe.add", y, shared);
+  // Each rank carries its columns of the latent sum back, and what it has of the shared experts: one sum over tp for both.
+  const Cut cut = o.hidden(coll::ShardOf::columns, OpsBuilder::columnsOf(y));
+  y = o.linear(o.partOfColumns(y, cut), o.symbol(w, "routed_expert_up_proj"), o.activation, cut);
+  Value shared = gatedMLP(o, x, w, "shared.", op.getActivation());
+  return o.allReduce(o.add("block_sparse_moe.add", y, shared), coll::Axis::tp);
 }
 
 } // namespace k31

@@ -68,6 +68,10 @@ int64_t ModuleState::rows(FlatSymbolRefAttr part) {
   return cast<RankedTensorType>(tensor.getType()).getDimSize(tensor.hasExperts());
 }
 
+int64_t ModuleState::columns(FlatSymbolRefAttr part) {
+  return cast<RankedTensorType>(symbols.lookup<nn::TensorOp>(part.getValue()).getType()).getShape().back();
+}
+
 bool ModuleState::hasMembers(nn::StackOp stack) {
   return !symbols.lookup<nn::TensorOp>(cast<FlatSymbolRefAttr>(stack.getParts()[0]).getValue()).getMembers().empty();
 }

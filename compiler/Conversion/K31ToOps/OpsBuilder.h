@@ -34,7 +34,7 @@ public:
   nn::StackOp stack(mlir::Location loc, llvm::StringRef name, llvm::ArrayRef<mlir::FlatSymbolRefAttr> parts,
                     llvm::ArrayRef<int64_t> rows = {}, Cut cut = {});
   bool hasMembers(nn::StackOp stack);
-  int64_t rows(mlir::FlatSymbolRefAttr part); // of a tensor, whole
+  int64_t rows(mlir::FlatSymbolRefAttr part), columns(mlir::FlatSymbolRefAttr part); // of a tensor, whole
 
   // @pool.KIND for caches of this type; the layers of all askers become its members.
   std::string pool(mlir::Location loc, attn::CacheType type, llvm::ArrayRef<int64_t> layers);
@@ -68,7 +68,8 @@ public:
   // ---- the function that is being filled
   mlir::IRMapping values;         // level 1 to level 2
   mlir::Value live, batch, layer; // layer: null outside of bodies
-  mlir::Value expertRank;         // i32 [1]: this rank's coordinate on ep; null when ep is 1
+  mlir::Value tensorRank;         // i32 [1]: this rank's coordinate on tp; null when tp is 1
+  mlir::Value expertRank;         // i32 [1]: the same on ep
   mlir::Value liveOfGroups;       // i32 [edp]: live rows of each dp group of the expert group; null when there is one
   llvm::ArrayRef<int64_t> layers; // that the body serves
   mlir::Value get(mlir::Value old) { return values.lookup(old); }
@@ -107,7 +108,8 @@ public:
   mlir::Value allReduce(mlir::Value x, coll::Axis axis);
   mlir::Value allGather(mlir::Value x, coll::Axis axis);
   mlir::Value reduceScatter(mlir::Value x, coll::Axis axis);
-  // [T, share] of each rank to [T, columns] on all
+  // The columns of this rank, and back: [T, share] of each rank to [T, columns] on all.
+  mlir::Value partOfColumns(mlir::Value x, Cut cut);
   mlir::Value joinColumns(mlir::Value x, coll::Axis axis, int64_t columns);
 
   mlir::OpBuilder &b;

@@ -55,6 +55,13 @@ Value OpsBuilder::reduceScatter(Value x, coll::Axis axis) {
   return b.createOrFold<coll::ReduceScatterOp>(x.getLoc(), x, axis, static_cast<uint64_t>(sizeOf(state.mesh, axis)));
 }
 
+Value OpsBuilder::partOfColumns(Value x, Cut cut) {
+  if (!cut.isCut())
+    return x;
+  assert(cut.axis == coll::Axis::tp && "only the coordinate on tp is at hand");
+  return coll::PartOp::create(b, x.getLoc(), rowsOf(x, cut.share(columnsOf(x)), activation), x, live, tensorRank);
+}
+
 Value OpsBuilder::joinColumns(Value x, coll::Axis axis, int64_t columns) {
   const int64_t size = sizeOf(state.mesh, axis);
   if (size == 1)

@@ -181,3 +181,11 @@ func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
   %0 = coll.join %x live %l size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x96xbf16>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{a part has 48 columns, but x has 32}}
+  %0 = coll.part %x live %l at %l : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x48xbf16>
+  return
+}
