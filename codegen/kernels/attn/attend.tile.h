@@ -13,7 +13,7 @@ struct Tile {
 
   // bf16 products of warp groups; else plain products, a warp a head.
   constexpr bool products(const Config &c) const {
-    return c.q_type == DType::bf16 && c.shared_type == DType::bf16 && c.cache_type == DType::bf16 && c.latent % 128 == 0 &&
+    return c.cache_type == DType::bf16 && c.latent % 128 == 0 && // queries of fp32 are rounded to bf16 once
            c.latent <= 512 && c.shared % 8 == 0 && c.shared <= 64;
   }
   // Heads of a group of the products: groups of like size, and what a product takes, in whole and in halves.

@@ -120,26 +120,32 @@ template <Config c, Tile t> struct Products {
     return any;
   }
 
-  K31_DEVICE static uint4 eight(const uint16_t *p, bool aligned) {
-    return aligned ? *(const uint4 *)p
-                   : make_uint4(p[0] | (uint32_t)p[1] << 16, p[2] | (uint32_t)p[3] << 16, p[4] | (uint32_t)p[5] << 16,
-                                p[6] | (uint32_t)p[7] << 16);
+  // Eight values as bf16.
+  template <DType T> K31_DEVICE static uint4 eight(const void *p, int64_t at, bool aligned) {
+    float v[8];
+    if (aligned) {
+      load_values<T, 8>(p, at, v);
+    } else {
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        v[e] = load<T>(p, at + e);
+    }
+    return make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]), pack_bf16(v[6], v[7]));
   }
   K31_DEVICE void load_query(const Unit &u) const {
-    const uint16_t *latent = (const uint16_t *)args.q_latent + u.row * c.ld_q + (int64_t)u.head * c.latent;
-    const uint16_t *shared =
-        (const uint16_t *)args.q_shared + u.row * c.ld_shared + (int64_t)u.head * c.head_shared + c.shared_begin;
+    const int64_t latent = u.row * c.ld_q + (int64_t)u.head * c.latent;
+    const int64_t shared = u.row * c.ld_shared + (int64_t)u.head * c.head_shared + c.shared_begin;
     const bool aligned = c.ld_q % 8 == 0 && aligned16(args.q_latent);
     const bool aligned_shared =
         c.ld_shared % 8 == 0 && c.head_shared % 8 == 0 && c.shared_begin % 8 == 0 && aligned16(args.q_shared);
-#pragma unroll 9
+#pragma unroll 4
     for (int i = threadIdx.x; i < kGroup * kChunks * 8; i += kConsumers) {
       const int head = i / (kChunks * 8), d = i % (kChunks * 8) * 8;
       uint4 v = make_uint4(0, 0, 0, 0);
       if (head < u.heads && d < c.latent)
-        v = eight(latent + (int64_t)head * c.latent + d, aligned);
+        v = eight<c.q_type>(args.q_latent, latent + (int64_t)head * c.latent + d, aligned);
       else if (head < u.heads && d < kWidth)
-        v = eight(shared + (int64_t)head * c.head_shared + d - c.latent, aligned_shared);
+        v = eight<c.shared_type>(args.q_shared, shared + (int64_t)head * c.head_shared + d - c.latent, aligned_shared);
       *(uint4 *)(query + d / 64 * kQueryChunk + head * 128 + ((d / 8 ^ head) & 7) * 16) = v;
     }
     for (int i = threadIdx.x; i < kGroup; i += kConsumers)

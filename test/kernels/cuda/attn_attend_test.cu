@@ -13,6 +13,8 @@ using namespace k31::kernels::attend;
 
 constexpr int kHeadGap = 7; // a head's query has other values before its shared part
 
+// Queries of fp32 over a cache of bf16, as plans have them.
+constexpr Config mixed(Config c) { return c.q_type = DType::f32, c.out_type = DType::f32, c; }
 constexpr Config config(int heads, int latent, int shared, int top_k, bool lse, DType in = DType::bf16, DType out = DType::bf16) {
   return {.rows = 32,
           .heads = heads,
@@ -131,6 +133,8 @@ K31_CUDA_TEST("attn.attend.products") {
   test<config(96, 512, 64, 150, true)>(kRuns, 6e-3, true);
   test<config(100, 128, 8, 0, true)>(kRuns, 6e-3);
   test<config(2, 512, 64, 64, true)>(kRuns, 6e-3);
+  test<mixed(config(96, 512, 64, 150, false))>(kRuns, 3e-2, true); // the reference does not round queries
+  test<mixed(config(12, 512, 64, 0, true))>(kTwo, 3e-2);
 }
 K31_CUDA_TEST("attn.attend.parts") {
   test<config(12, 512, 64, 0, true)>(kOne, 6e-3);
