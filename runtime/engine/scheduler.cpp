@@ -12,11 +12,12 @@ struct Room {
 
 // The part of a candidate that fits; length 0 when nothing does.
 ScheduledSegment part_of(const Candidate &c, const Room &room, uint32_t chunk, uint32_t block_tokens) {
-  if (!room.segments || room.slots < c.takes_slot || room.blocks < c.copies_tail)
+  if (!room.segments || room.slots < c.takes_slot)
     return {};
   uint32_t length = std::min(c.pending, room.rows);
   if (chunk)
     length = std::min(length, chunk);
+  // A copied block takes one and adds none: without a free block nothing after `done` is the sequence's own.
   const uint64_t positions = (uint64_t(c.held) + room.blocks - c.copies_tail) * block_tokens;
   length = uint32_t(std::min<uint64_t>(length, positions - std::min<uint64_t>(positions, c.done)));
   if (c.all_logits) {

@@ -106,9 +106,10 @@ public:
   StateMemory &state() override { return *states; }
 
   FakeArenas memory;
-  int broken_id = -1;        // a token that makes the logits of its row not finite
-  bool breaks_state = false; // and the recurrent state too
-  int fail_at = -1;          // number of the run that fails
+  int broken_id = -1;           // a token that makes the logits of its row not finite
+  bool breaks_state = false;    // and the recurrent state too
+  bool breaks_silently = false; // the state behind the row, but not its logits
+  int fail_at = -1;             // number of the run that fails
   int runs = 0;
   std::map<std::string, int> used; // runs of each entry
   uint32_t most_rows = 0, most_segments = 0;
@@ -173,9 +174,12 @@ public:
         set_value(*cell_at(1, physical, p), index_key(tokens[row]));
         state = mix(state, uint64_t(tokens[row]));
         window = {window[1], window[2], float(tokens[row] + 1)};
-        if (tokens[row] == broken_id && breaks_state)
+        const bool broken = tokens[row] == broken_id;
+        if (broken && breaks_state && !breaks_silently)
           finite = false;
-        likely[row] = tokens[row] == broken_id || !finite ? -1 : best(physical, p, state, window);
+        likely[row] = (broken && !breaks_silently) || !finite ? -1 : best(physical, p, state, window);
+        if (broken && breaks_silently)
+          finite = false;
       }
       store(f[4], state, finite, window);
     }

@@ -82,25 +82,31 @@ TEST_F(Guard, AStateWithoutLogits) {
     ASSERT_TRUE(engine.finish());
     const auto out = engine.take(id);
     EXPECT_EQ(bool(out), every == 1);
-    if (out)
+    if (out) {
       EXPECT_HAS(out->error->message, "its state at position 3 is not finite (kda of layer 0)");
-    else // it never leaves the engine
-      EXPECT_HAS(engine.save(id).error().message, "not finite");
+      continue;
+    }
+    const auto saved = engine.save(id); // it never leaves the engine
+    ASSERT_FALSE(saved);
+    EXPECT_HAS(saved.error().message, "not finite");
   }
 }
 
 // A state that is not finite is kept for nobody. The logits were fine, the state behind them is not.
 TEST_F(Guard, AKeptStateIsFinite) {
+  model.broken_id = 50;
+  model.breaks_silently = true;
   Engine engine(model, {.kept_states = 4});
-  const auto id = *engine.add({.tokens = {1, 2, 3}, .max_tokens = 9});
-  for (int i = 0; i < 3; ++i)
-    ASSERT_TRUE(engine.step());
-  model.breaks_state = true;
-  const Sequence &s = *engine.find(id);
-  model.broken_id = s.tokens.back();
-  ASSERT_TRUE(engine.step());
-  EXPECT_TRUE(engine.kept_states().empty());
-  EXPECT_EQ(engine.take(id)->finish, Finish::failed);
+  const auto finished = *engine.add({.tokens = {1, 2, 50}, .max_tokens = 1});
+  const auto kept = *engine.add({.tokens = {1, 50, 3, 4}, .max_tokens = 5, .keep = {2}});
+  const auto fine = *engine.add({.tokens = {1, 2, 3}, .max_tokens = 1});
+  ASSERT_TRUE(engine.finish());
+  EXPECT_HAS(engine.take(finished)->error->message, "its state at position 3 is not finite (kda of layer 0)");
+  EXPECT_HAS(engine.take(kept)->error->message, "its state at position 2 is not finite (kda of layer 0)");
+  EXPECT_EQ(engine.take(fine)->finish, Finish::length);
+  ASSERT_EQ(engine.kept_states().all().size(), 1u);
+  EXPECT_EQ(engine.kept_states().all()[0].tokens, (Ids{1, 2, 3}));
+  EXPECT_EQ(engine.counters().non_finite, 2u);
 
   // Infinity counts as NaN does; rows past the boundary do not count.
   FakeModel other(facts());
