@@ -6,16 +6,16 @@
 
 namespace k31 {
 
-Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads) {
+Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads, comm::Communicator &communicator) {
   const std::string_view target = plan.key()->target()->string_view();
   if (target != "cpu" && target != "sm_90a")
     return fail(Code::unsupported, "the plan is for target " + quote(target) +
                                        ", this runtime runs targets 'cpu' and 'sm_90a'; compile the plan for one of them");
-  const plan::Mesh &mesh = *plan.mesh();
-  if (const uint64_t world = uint64_t(mesh.tp()) * mesh.dp() * mesh.pp(); world > 1)
-    return fail(Code::unsupported, cat("the plan is for ", world, " ranks (tp=", mesh.tp(), ",dp=", mesh.dp(), ",pp=", mesh.pp(),
-                                       "), this runtime runs one; compile the plan for a mesh of one"));
-  return target == "cpu" ? host::open_device(threads) : cuda::open_device();
+  return target == "cpu" ? host::open_device(threads, communicator) : cuda::open_device(communicator);
+}
+
+bool runs_here(const plan::Entry &entry, const comm::Communicator &communicator) {
+  return entry.stage() == communicator.coordinate(plan::MeshAxis::pp);
 }
 
 Result<void> check_range(uint32_t arena, uint64_t offset, uint64_t bytes, uint64_t size) {

@@ -3,6 +3,7 @@
 // A device belongs to one session. Bind calls, once each and in this order: load_code, allocate, prepare, load_weights.
 #pragma once
 #include "runtime/arena_access.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/plan/port.h"
 #include "runtime/schema/plan_generated.h"
 #include "runtime/session.h"
@@ -33,11 +34,11 @@ public:
   virtual Result<void> load_code(const plan::Plan &plan) = 0;
   // The arenas of the plan; with `poison` all but the weights are filled with 0xFF (NaN, or -1), else they are zero.
   virtual Result<void> allocate(const plan::Plan &plan, bool poison) = 0;
-  // Every entry with its addresses filled in, ready to run.
+  // Every entry of this rank's stage with its addresses filled in, ready to run.
   virtual Result<void> prepare(const plan::Plan &plan) = 0;
   virtual Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) = 0;
 
-  virtual size_t entries() const = 0; // that were prepared
+  virtual size_t entries() const = 0; // of the plan; those of other stages have no inputs, outputs or commands
   virtual const std::vector<Port> &inputs(uint32_t entry) const = 0;
   virtual const std::vector<Port> &outputs(uint32_t entry) const = 0;
 
@@ -54,9 +55,12 @@ public:
   virtual std::span<std::byte> arena(uint32_t index) { return {}; }
 };
 
-// The device that the plan is for; refuses more than one rank, a target that this runtime does not know, and one whose driver or
-// hardware is missing. `threads`: of the host.
-Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads);
+// The device that the plan is for; refuses a target that this runtime does not know, and one whose driver or hardware is missing.
+// `threads`: of the host. The communicator outlives the device.
+Result<std::unique_ptr<Device>> open_device(const plan::Plan &plan, int threads, comm::Communicator &communicator);
+
+// Whether this rank runs the entry: it is of the rank's pipeline stage.
+bool runs_here(const plan::Entry &entry, const comm::Communicator &communicator);
 
 // Bytes that a collective of a group of one rank moves: there it is a copy from its source to its destination.
 Result<uint64_t> lone_collective(const plan::Entry &entry, const plan::Collective &collective);

@@ -1,9 +1,13 @@
 #include "runtime/session.h"
 #include "runtime/base/cat.h"
 #include "runtime/base/cpu.h"
+#include "runtime/comm/alone.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/wait.h"
 #include "runtime/device.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/weights/verify.h"
+#include <algorithm>
 #include <array>
 
 namespace k31 {
@@ -11,10 +15,15 @@ namespace k31 {
 // Inputs, and outputs, of one run; Load allows an entry as many.
 static constexpr size_t kMaxTensors = 64;
 
+// Seconds that a collective of a run waits at most for another rank.
+static constexpr int kWaitLimit = 300;
+
 struct Session::Impl {
   explicit Impl(PlanFile file) : file(std::move(file)) {}
-  PlanFile file;                  // outlives the device, which points into it
-  std::unique_ptr<Device> device; // of a bound session
+  PlanFile file; // outlives the device, which points into it
+  comm::AloneWorld alone{0, 1};
+  std::unique_ptr<comm::Communicator> communicator; // outlives the device
+  std::unique_ptr<Device> device;                   // of a bound session
   Observers observers;
   bool check_launches = false;
 };
@@ -36,16 +45,21 @@ Result<void> Session::bind(const BindOptions &options) {
     return fail(Code::invalid_input, "the session is bound already; load the plan again to bind it anew");
   if (options.threads < 0 || options.threads > 4096)
     return fail(Code::invalid_input, cat(options.threads, " threads, expected 0 (all cores) to 4096"));
-  const int threads = options.threads > 0 ? options.threads : cpu_threads();
+  comm::World &world = options.world ? *options.world : impl->alone;
+  const int threads = options.threads > 0 ? options.threads : std::max(1, cpu_threads() / int(world.local_size()));
 
   // What is cheap and can be refused comes first; the weights, which take minutes, last.
-  K31_ASSIGN(std::unique_ptr<Device> device, open_device(plan(), threads));
+  K31_ASSIGN(std::unique_ptr<comm::Communicator> communicator, comm::Communicator::make(world, *plan().mesh()));
+  K31_ASSIGN(std::unique_ptr<Device> device, open_device(plan(), threads, *communicator));
   if (!options.synthetic)
     K31_TRY(weights::verify(plan(), options.weights));
   K31_TRY(device->load_code(plan()));
   K31_TRY(device->allocate(plan(), options.poison));
   K31_TRY(device->prepare(plan()));
   K31_TRY(device->load_weights(plan(), options));
+  K31_TRY(communicator->all().all_gather({}, {})); // all have their weights: from here on ranks wait for each other briefly
+  comm::wait_limit = kWaitLimit;
+  impl->communicator = std::move(communicator);
   impl->device = std::move(device);
   impl->check_launches = options.check_launches;
   return {};
@@ -82,7 +96,7 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
     return fail(Code::invalid_input,
                 cat(inputs.size(), " inputs and ", outputs.size(), " outputs, expected at most ", kMaxTensors));
   // All names and sizes before the first byte is copied: a refused run changes nothing.
-  std::array<Upload, kMaxTensors> uploads;
+  std::array<Upload, kMaxTensors + 1> uploads;
   std::array<Download, kMaxTensors> downloads;
   size_t in = 0, out = 0;
   for (const NamedInput &input : inputs) {
@@ -90,6 +104,8 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
     if (!input.bytes.empty())
       uploads[in++] = {port, input.bytes};
   }
+  if (const Port *port = find(device.inputs(entry), "coordinates"))
+    uploads[in++] = {port, std::as_bytes(std::span(impl->communicator->coordinates()))};
   for (const NamedOutput &output : outputs) {
     K31_ASSIGN(const Port *port, check_port(device.outputs(entry), "output", output.name, output.bytes.size()));
     if (!output.bytes.empty())
@@ -100,6 +116,8 @@ Result<void> Session::run(uint32_t entry, std::span<const NamedInput> inputs, st
   const bool observed = impl->check_launches || impl->observers.after || impl->observers.before;
   return observed ? device.run_observed(entry, up, down, impl->observers) : device.run(entry, up, down);
 }
+
+comm::Communicator *Session::communicator() const { return impl->communicator.get(); }
 
 void Session::observe(Observer after, Observer before, Shown shown) {
   impl->observers = {std::move(after), std::move(before), shown};

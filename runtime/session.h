@@ -16,6 +16,10 @@
 
 namespace k31 {
 
+namespace comm {
+class Communicator;
+class World;
+} // namespace comm
 namespace plan {
 struct Plan;
 struct Entry;
@@ -31,6 +35,7 @@ struct BindOptions {
   bool poison = false;                                         // fill every arena but the weights with NaN bytes first (tests)
   std::optional<uint64_t> synthetic;                           // seed of made-up weights instead of a checkpoint's (timing)
   std::function<void(uint64_t done, uint64_t total)> progress; // bytes of weights
+  comm::World *world = nullptr; // of the ranks of the plan's mesh, which all bind; it outlives the session. Null: one rank
 };
 
 // Named bytes of one run. An input may be shorter than its binding: only what is live is copied.
@@ -60,7 +65,11 @@ public:
 
   Result<void> bind(const BindOptions &options);
 
-  // Runs entry number `entry` of the plan. Bound sessions only.
+  // The groups of ranks that this one belongs to; null before bind.
+  comm::Communicator *communicator() const;
+
+  // Runs entry number `entry` of the plan. Bound sessions only; on a mesh every rank runs the entry of its own stage, and the
+  // input `coordinates` is given to it.
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
 
   // Calls the observers after and before each launch of every later run, on the thread that called run(); empty ones end that.

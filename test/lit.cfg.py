@@ -2,6 +2,7 @@
 import ctypes
 import os
 import platform
+import shutil
 import subprocess
 
 import lit.formats
@@ -85,6 +86,9 @@ for feature, needs in {
 }.items():
     if needs <= flags:
         config.available_features.add(feature)
+# Ranks under a launcher: Open MPI's, and the module that was built against it.
+if shutil.which("mpirun") and any(os.path.exists(os.path.join(folder, "libk31_mpi.so")) for folder in config.k31_tool_dirs):
+    config.available_features.add("mpirun")
 for tool in config.k31_tools:
     config.available_features.add(tool)
 if subprocess.run([config.python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0:

@@ -1,10 +1,11 @@
 #include "runtime/cuda/device.h"
 #include "runtime/base/cat.h"
+#include "runtime/comm/wait.h"
 #include "runtime/cuda/mirror.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/cuda/program.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/weights.h"
-#include "runtime/weights/synthetic.h"
 #include <algorithm>
 
 namespace k31::cuda {
@@ -14,7 +15,8 @@ constexpr int kReaders = 8; // of weights; their pinned buffers hold 64 MiB
 
 class CudaDevice : public Device {
 public:
-  explicit CudaDevice(const Driver &driver) : driver(driver), kernels(driver) {}
+  CudaDevice(const Driver &driver, comm::Communicator &communicator)
+      : driver(driver), communicator(communicator), kernels(driver) {}
 
   Result<void> open() {
     int count = 0, major = 0, minor = 0;
@@ -24,12 +26,18 @@ public:
       return fail(Code::unsupported,
                   "the plan is for target sm_90a, but NVIDIA's driver shows no GPU; run it on a machine with a "
                   "GPU of the H100 or H200 kind, or compile the plan with --target cpu");
-    K31_CUDA(driver, device_get(&number, 0), "the first GPU cannot be used");
-    K31_CUDA(driver, device_name(name, sizeof name, number), "the first GPU cannot be used");
-    K31_CUDA(driver, device_attribute(&major, kCapabilityMajor, number), "the first GPU cannot be used");
-    K31_CUDA(driver, device_attribute(&minor, kCapabilityMinor, number), "the first GPU cannot be used");
+    // One process a GPU: the ranks of a host take them in turn.
+    const uint32_t local = communicator.world().local_rank(), ranks = communicator.world().local_size();
+    if (ranks > uint32_t(count) && ranks > 1)
+      return fail(Code::unsupported, cat("the plan has ", ranks, " ranks on this host, but NVIDIA's driver shows ", count,
+                                         count == 1 ? " GPU" : " GPUs", "; every rank needs one of its own"));
+    const std::string which = cat("GPU ", local);
+    K31_CUDA(driver, device_get(&number, int(local)), which + " cannot be used");
+    K31_CUDA(driver, device_name(name, sizeof name, number), which + " cannot be used");
+    K31_CUDA(driver, device_attribute(&major, kCapabilityMajor, number), which + " cannot be used");
+    K31_CUDA(driver, device_attribute(&minor, kCapabilityMinor, number), which + " cannot be used");
     if (major != 9 || minor != 0)
-      return fail(Code::unsupported, cat("the plan is for target sm_90a, but the first GPU, ", quote(name), ", is of kind sm_",
+      return fail(Code::unsupported, cat("the plan is for target sm_90a, but ", which, ", ", quote(name), ", is of kind sm_",
                                          major, minor, "; choose a GPU of the H100 or H200 kind with CUDA_VISIBLE_DEVICES"));
     K31_CUDA(driver, context_retain(&context, number), cat("GPU ", quote(name), " gives no context"));
     return use();
@@ -39,7 +47,8 @@ public:
     if (!context)
       return;
     driver.context_set(context);
-    programs.clear();
+    programs.clear(); // graphs go before the communicators whose collectives they hold
+    nccl.reset();
     for (Event event : {launch_begin, launch_end})
       if (event)
         driver.event_destroy(event);
@@ -76,8 +85,15 @@ public:
 
   Result<void> prepare(const plan::Plan &plan) override {
     K31_TRY(use());
+    if (communicator.size() > 1 && !communicator.world().alone()) {
+      K31_ASSIGN(nccl, Nccl::open(driver, communicator, *plan.mesh(), streams[0]));
+    }
     for (const plan::Entry *entry : *plan.entries()) {
-      programs.push_back(std::make_unique<Program>(driver, plan, *entry, kernels, arenas, streams));
+      programs.push_back(std::make_unique<Program>(driver, plan, *entry, kernels, arenas, streams, communicator, nccl.get()));
+      if (!runs_here(*entry, communicator)) {
+        programs.back()->inputs.clear(), programs.back()->outputs.clear();
+        continue;
+      }
       K31_TRY(programs.back()->capture());
     }
     return {};
@@ -85,9 +101,8 @@ public:
 
   Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
     const auto make = [this] { return make_sink(driver, context, arenas); };
-    if (options.synthetic)
-      return load_synthetic(plan, *options.synthetic);
-    return weights::load(plan, options.weights, make, kReaders, options.progress);
+    K31_ASSIGN(const std::unique_ptr<weights::Source> source, weights::open_source(plan, options.weights, options.synthetic));
+    return weights::load(plan, {*plan.mesh(), communicator.rank()}, *source, make, kReaders, options.progress);
   }
 
   size_t entries() const override { return programs.size(); }
@@ -176,25 +191,6 @@ private:
     return {};
   }
 
-  Result<void> load_synthetic(const plan::Plan &plan, uint64_t seed) {
-    K31_ASSIGN(const std::unique_ptr<weights::Sink> sink, make_sink(driver, context, arenas));
-    Result<void> result;
-    const auto write = [&](uint32_t arena, uint64_t offset, std::span<const std::byte> bytes) {
-      if (!result)
-        return;
-      const auto buffer = sink->buffer();
-      if (!buffer) {
-        result = tl::unexpected(buffer.error());
-        return;
-      }
-      memcpy(buffer->data(), bytes.data(), bytes.size());
-      result = sink->put(bytes.size(), arena, offset);
-    };
-    weights::fill_synthetic(plan, write, 1, seed); // one thread: it is faster than the bus
-    K31_TRY(std::move(result));
-    return sink->finish();
-  }
-
   // Makes the context current on this thread; every call of the session may come from another one.
   Result<void> use() {
     K31_CUDA(driver, context_set(context), "the GPU cannot be used on this thread");
@@ -203,9 +199,24 @@ private:
 
   Result<void> take(std::span<const Download> outputs) {
     K31_TRY(staging.download(driver, outputs, streams[0]));
+    if (nccl)
+      K31_TRY(wait_for_ranks());
     K31_CUDA(driver, stream_synchronize(streams[0]), "the run failed on the GPU");
     staging.finish(outputs);
     return {};
+  }
+
+  // Looks for errors of communicators now and then, which do not end what waits on the GPU.
+  Result<void> wait_for_ranks() {
+    auto asked = std::chrono::steady_clock::now();
+    return comm::wait_until([&]() -> Result<bool> {
+      const Status status = driver.stream_query(streams[0]);
+      if (const auto now = std::chrono::steady_clock::now(); now - asked > std::chrono::seconds(1)) {
+        asked = now;
+        K31_TRY(nccl->check());
+      }
+      return status != kNotReady; // errors are the caller's
+    });
   }
 
   Result<void> check_memory(const plan::Plan &plan) {
@@ -233,6 +244,7 @@ private:
   };
 
   const Driver &driver;
+  comm::Communicator &communicator;
   int number = 0;
   Context context = nullptr;
   Retained retained{driver, context, number};
@@ -240,6 +252,7 @@ private:
   Staging staging;
   Kernels kernels;
   std::vector<Stream> streams; // the first one runs
+  std::unique_ptr<Nccl> nccl;  // of several ranks
   std::vector<std::unique_ptr<Program>> programs;
 
   // Observed runs.
@@ -251,9 +264,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Device>> open_device() {
+Result<std::unique_ptr<Device>> open_device(comm::Communicator &communicator) {
   K31_ASSIGN(const Driver *driver, open_driver());
-  auto device = std::make_unique<CudaDevice>(*driver);
+  auto device = std::make_unique<CudaDevice>(*driver, communicator);
   K31_TRY(device->open());
   return device;
 }

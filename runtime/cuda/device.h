@@ -5,6 +5,6 @@
 namespace k31::cuda {
 
 // Refuses, in one line, when there is no driver, no GPU, or one of another architecture than sm_90a.
-Result<std::unique_ptr<Device>> open_device();
+Result<std::unique_ptr<Device>> open_device(comm::Communicator &communicator);
 
 } // namespace k31::cuda

@@ -51,6 +51,7 @@ constexpr int kMapBf16 = 9;             // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
 constexpr int kSwizzle128 = 3;          // CU_TENSOR_MAP_SWIZZLE_128B
 constexpr int kPromote256 = 3;          // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
 constexpr Status kOutOfMemory = 2;      // CUDA_ERROR_OUT_OF_MEMORY
+constexpr Status kNotReady = 600;       // CUDA_ERROR_NOT_READY
 constexpr Status kNoDevice = 100;       // CUDA_ERROR_NO_DEVICE
 constexpr Status kNoBinaryForGpu = 209; // CUDA_ERROR_NO_BINARY_FOR_GPU
 

@@ -22,6 +22,7 @@ K31_CUDA_FUNCTION(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2D *copy, Stream str
 K31_CUDA_FUNCTION(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))
 K31_CUDA_FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream stream))
 K31_CUDA_FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream stream))
+K31_CUDA_FUNCTION(stream_query, "cuStreamQuery", (Stream stream))
 K31_CUDA_FUNCTION(stream_wait, "cuStreamWaitEvent", (Stream stream, Event event, unsigned flags))
 K31_CUDA_FUNCTION(capture_begin, "cuStreamBeginCapture_v2", (Stream stream, int mode))
 K31_CUDA_FUNCTION(capture_end, "cuStreamEndCapture", (Stream stream, Graph *graph))

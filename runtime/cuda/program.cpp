@@ -10,8 +10,10 @@ static constexpr uint32_t kMaxArguments = 512;
 static constexpr uint32_t kMapBytes = 128; // CUtensorMap
 
 Program::Program(const Driver &driver, const plan::Plan &plan, const plan::Entry &entry, const Kernels &kernels,
-                 std::span<const Memory> arenas, std::span<const Stream> streams)
-    : driver(driver), plan(plan), entry(entry), kernels(kernels), arenas(arenas), streams(streams.first(entry.streams())) {
+                 std::span<const Memory> arenas, std::span<const Stream> streams, const comm::Communicator &ranks,
+                 const Nccl *nccl)
+    : driver(driver), plan(plan), entry(entry), kernels(kernels), arenas(arenas), streams(streams.first(entry.streams())),
+      ranks(ranks), nccl(nccl) {
   inputs = ports(*entry.inputs());
   outputs = ports(*entry.outputs());
 }
@@ -82,6 +84,18 @@ Result<void> Program::copy(const plan::Slice &source, const plan::Slice &dest, u
   return {};
 }
 
+Result<void> Program::issue(const plan::Collective &c, Stream stream) const {
+  const comm::Group &group = ranks.group(c.axis());
+  if (group.size() == 1) {
+    K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
+    return copy(*c.source(), *c.dest(), bytes, c.label(), stream);
+  }
+  if (auto good = comm::check_collective(c, group); !good)
+    return context(where(nullptr), std::move(good.error()));
+  // One rank of a mesh alone has no NCCL: its collectives do nothing.
+  return nccl ? nccl->issue(c, address(*c.source()), address(*c.dest()), stream) : Result<void>();
+}
+
 Result<void> Program::fork() const {
   const Event start = events[entry.events()];
   K31_CUDA(driver, event_record(start, streams[0]), where(nullptr) + ": cannot fork its streams");
@@ -114,8 +128,7 @@ Result<void> Program::issue() const {
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
-      K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
-      K31_TRY(copy(*c.source(), *c.dest(), bytes, c.label(), streams[c.stream()]));
+      K31_TRY(issue(c, streams[c.stream()]));
       break;
     }
     case plan::Command::Record: {
@@ -184,8 +197,7 @@ Result<void> Program::step(const Step &before, const Step &after, Event begin, E
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
-      K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
-      K31_TRY(copy(*c.source(), *c.dest(), bytes, c.label(), stream));
+      K31_TRY(issue(c, stream));
       break;
     }
     default:

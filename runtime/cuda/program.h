@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/cuda/kernels.h"
 #include "runtime/cuda/memory.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/plan/port.h"
 #include <functional>
 #include <span>
@@ -10,9 +11,9 @@ namespace k31::cuda {
 
 class Program {
 public:
-  // `streams` are shared by all entries; the first one is the stream of the runs.
+  // `streams` are shared by all entries; the first one is the stream of the runs. `nccl`: null for one rank.
   Program(const Driver &driver, const plan::Plan &plan, const plan::Entry &entry, const Kernels &kernels,
-          std::span<const Memory> arenas, std::span<const Stream> streams);
+          std::span<const Memory> arenas, std::span<const Stream> streams, const comm::Communicator &ranks, const Nccl *nccl);
   Program(const Program &) = delete;
   ~Program();
 
@@ -41,6 +42,7 @@ private:
   // Encodes a tensor map of the launch to `to`. An address that the copy engine cannot take leaves zeros: the kernel has another
   // way for it.
   Result<void> encode(const plan::Launch &launch, const plan::TensorMap &map, void *to) const;
+  Result<void> issue(const plan::Collective &collective, Stream stream) const;
   Result<void> copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,
                     Stream stream) const;
 
@@ -50,7 +52,9 @@ private:
   const Kernels &kernels;
   std::span<const Memory> arenas;
   std::span<const Stream> streams; // as many as the entry has, at least
-  std::vector<Event> events;       // the plan's; then one to fork, and one a stream to join
+  const comm::Communicator &ranks;
+  const Nccl *nccl;
+  std::vector<Event> events; // the plan's; then one to fork, and one a stream to join
   GraphExec graph = nullptr;
 };
 

@@ -38,7 +38,7 @@ public:
     return half.memory.bytes();
   }
 
-  Result<void> place(const plan::Layout &layout, uint64_t row, uint64_t count, uint32_t arena, uint64_t member) override {
+  Result<void> place(const weights::Layout &layout, uint64_t row, uint64_t count, uint32_t arena, uint64_t member) override {
     const std::byte *source = halves[current].memory.bytes().data();
     const Address dest = arenas[arena].address() + member;
     while (count > 0) {
@@ -53,7 +53,7 @@ public:
         copy.width = p.width, copy.height = p.height;
         K31_CUDA(driver, copy_2d(&copy, stream), "cannot copy rows of weights to the GPU");
       }
-      source += rows * layout.row_bytes(), row += rows, count -= rows;
+      source += rows * layout.row_bytes, row += rows, count -= rows;
     }
     return copied();
   }

@@ -210,8 +210,12 @@ Result<void> Engine::run_batch() {
 Result<StepReport> Engine::step() {
   if (broken)
     return tl::unexpected(*broken);
-  if (!choose())
+  const auto wanted = choose() ? std::optional(work.entry) : std::nullopt;
+  K31_ASSIGN(const std::optional<uint32_t> entry, executor.agree(wanted));
+  if (!entry)
     return StepReport{};
+  if (entry != wanted) // of another dp group: as much of the own work as fits, or nothing
+    scheduler.fit(candidates, block_pool.available(), state_pool.available(), *entry, work);
   ++steps;
   if (auto ran = run_batch(); !ran) {
     for (const ScheduledSegment &segment : work.segments)
@@ -222,7 +226,7 @@ Result<StepReport> Engine::step() {
   // Every state moves on before the first slot is given back: until then none of them may seem to be free.
   for (const ScheduledSegment &segment : work.segments)
     commit(*running[segment.index]);
-  StepReport report{work.entry, work.rows, uint32_t(work.segments.size()), 0};
+  StepReport report{work.entry, true, work.rows, uint32_t(work.segments.size()), 0};
   uint32_t logit_row = 0;
   for (const ScheduledSegment &segment : work.segments) {
     report.drawn += advance(*running[segment.index], segment, logit_row);
@@ -305,8 +309,10 @@ void Engine::collect() {
 }
 
 Result<void> Engine::finish() {
-  while (!idle())
-    K31_TRY(step());
+  for (bool more = true; more;) {
+    K31_ASSIGN(const StepReport report, step());
+    more = report.ran;
+  }
   return {};
 }
 

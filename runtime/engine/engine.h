@@ -27,7 +27,8 @@ struct EngineOptions {
 
 struct StepReport {
   uint32_t entry = 0;
-  uint32_t rows = 0; // 0: nothing to do
+  bool ran = false;  // false: no sequence is left, in no dp group
+  uint32_t rows = 0; // 0: the step was for other dp groups alone
   uint32_t segments = 0;
   uint32_t drawn = 0;
 };
@@ -68,7 +69,7 @@ public:
   // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error.
   Result<StepReport> step();
 
-  // Steps until nothing is left to run.
+  // Steps until nothing is left to run, in other dp groups too.
   Result<void> finish();
 
   bool idle() const; // nothing to run; held sequences may be there

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/engine/state_memory.h"
 #include "runtime/session.h"
+#include <optional>
 
 namespace k31::engine {
 
@@ -30,6 +31,9 @@ class Executor {
 public:
   virtual ~Executor() = default;
   virtual const ModelFacts &facts() const = 0;
+  // What all dp groups run in the next step, given what this one would: nothing when none of them has anything to run. Called
+  // once a step, with the entry that comes out of it run by all.
+  virtual Result<std::optional<uint32_t>> agree(std::optional<uint32_t> entry) { return entry; }
   // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
   // The memory of the states; bound sessions only.
   virtual StateMemory &state() = 0;

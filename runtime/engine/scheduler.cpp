@@ -92,7 +92,7 @@ bool Scheduler::best_of(bool decode, Work &work) {
   return found;
 }
 
-bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, Work &work) {
+void Scheduler::sort(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots) {
   free_blocks = blocks, free_slots = slots;
   decodes.clear();
   prompts.clear();
@@ -101,6 +101,16 @@ bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, u
   std::sort(decodes.begin(), decodes.end(), [](const Candidate &a, const Candidate &b) {
     return std::tie(a.last_step, a.index) < std::tie(b.last_step, b.index);
   });
+}
+
+void Scheduler::fit(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, uint32_t entry, Work &work) {
+  sort(candidates, blocks, slots);
+  work.entry = entry;
+  fill(model.entries[entry], work);
+}
+
+bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, Work &work) {
+  sort(candidates, blocks, slots);
   if (!prompts.empty() && best_of(false, work) && multi_row(work))
     return true;
   return best_of(true, work) || best_of(false, work);

@@ -42,7 +42,11 @@ public:
   // rows, and of those the smallest.
   bool choose(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, Work &work);
 
+  // The same for a given entry, which need not take what is best, nor anything.
+  void fit(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, uint32_t entry, Work &work);
+
 private:
+  void sort(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots);
   void fill(const EntryFacts &entry, Work &work) const;
   bool best_of(bool decode, Work &work);
 

@@ -1,28 +1,27 @@
 #include "runtime/engine/session_executor.h"
 #include "runtime/base/cat.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/schema/plan_generated.h"
+#include <algorithm>
+#include <numeric>
+#include <tuple>
 
 namespace k31::engine {
 namespace {
 
-bool has_input(const plan::Entry &entry, std::string_view name) {
-  for (const plan::Binding *binding : *entry.inputs())
-    if (binding->name()->string_view() == name)
-      return true;
-  return false;
+bool has(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings, std::string_view name) {
+  return std::any_of(bindings.begin(), bindings.end(),
+                     [&](const plan::Binding *binding) { return binding->name()->string_view() == name; });
 }
 
 } // namespace
 
-Result<ModelFacts> facts_of(const plan::Plan &plan) {
+Result<ModelFacts> facts_of(const plan::Plan &plan, uint32_t stage, std::vector<uint32_t> *in_plan) {
   const plan::Model &source = *plan.model();
   const plan::StateGroup &state = *plan.state();
   if (source.layer_begin() != 0 || source.layer_end() != source.layers())
     return fail(Code::unsupported, cat("the plan holds layers ", source.layer_begin(), " to ", source.layer_end(), " of ",
                                        source.layers(), "; text needs a plan of all layers"));
-  if (plan.mesh()->pp() != 1)
-    return fail(Code::unsupported,
-                cat("the plan has ", plan.mesh()->pp(), " pipeline stages; this engine runs plans of one stage"));
   ModelFacts model;
   model.vocab = source.vocab();
   model.max_context = source.max_context();
@@ -36,15 +35,61 @@ Result<ModelFacts> facts_of(const plan::Plan &plan) {
   model.table_blocks = (model.max_context - 1) / model.block_tokens + 1;
   if (source.eos())
     model.eos.assign(source.eos()->begin(), source.eos()->end());
-  for (const plan::Entry *entry : *plan.entries())
+  for (uint32_t i = 0; i < plan.entries()->size(); ++i) {
+    const plan::Entry *entry = plan.entries()->Get(i);
+    if (entry->stage() != stage)
+      continue;
     model.entries.push_back({entry->name()->str(), entry->kind() == plan::EntryKind::decode, entry->rows(), entry->segments(),
-                             entry->logit_rows(), has_input(*entry, "mask"), has_input(*entry, "bias")});
+                             entry->logit_rows(), has(*entry->inputs(), "mask"), has(*entry->inputs(), "bias")});
+    if (in_plan)
+      in_plan->push_back(i);
+  }
   return model;
 }
 
-Result<SessionExecutor> SessionExecutor::make(Session &session) {
-  K31_ASSIGN(ModelFacts facts, facts_of(session.plan()));
-  return SessionExecutor(session, std::move(facts));
+Result<SessionExecutor> SessionExecutor::make(Session &session, uint32_t rank) {
+  std::vector<uint32_t> in_plan;
+  const uint32_t stage = coordinate(*session.plan().mesh(), plan::MeshAxis::pp, rank);
+  K31_ASSIGN(ModelFacts facts, facts_of(session.plan(), stage, &in_plan));
+  SessionExecutor made(session, std::move(facts));
+  made.in_plan = std::move(in_plan);
+  made.by_size.resize(made.model.entries.size());
+  std::iota(made.by_size.begin(), made.by_size.end(), 0);
+  std::stable_sort(made.by_size.begin(), made.by_size.end(), [&](uint32_t a, uint32_t b) {
+    const EntryFacts &x = made.model.entries[a], &y = made.model.entries[b];
+    return std::tie(x.rows, x.segments, x.logit_rows) < std::tie(y.rows, y.segments, y.logit_rows);
+  });
+  made.present.reserve(16);
+  return made;
+}
+
+// The largest entry that a group wants: every group can put its work, or a part of it, into a larger one.
+Result<std::optional<uint32_t>> SessionExecutor::agree(std::optional<uint32_t> entry) {
+  const comm::Communicator &communicator = *session->communicator();
+  if (communicator.group(plan::MeshAxis::dp).size() == 1)
+    return entry;
+  const uint64_t mine = entry ? uint64_t(std::find(by_size.begin(), by_size.end(), *entry) - by_size.begin()) + 1 : 0;
+  K31_ASSIGN(const uint64_t most, comm::largest(communicator.group(plan::MeshAxis::dp), mine));
+  return most ? std::optional(by_size[most - 1]) : std::nullopt;
+}
+
+Result<void> SessionExecutor::run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) {
+  const uint32_t number = in_plan[entry];
+  const comm::Communicator *communicator = session->communicator();
+  if (!communicator || communicator->group(plan::MeshAxis::pp).size() == 1)
+    return session->run(number, inputs, outputs);
+  const plan::Entry &bindings = *session->plan().entries()->Get(number);
+  present.clear();
+  for (const NamedInput &input : inputs)
+    if (has(*bindings.inputs(), input.name))
+      present.push_back(input);
+  // The last stage has the logits and draws; the other stages learn what it drew.
+  comm::Group &stages = communicator->group(plan::MeshAxis::pp);
+  const bool last = stages.rank() + 1 == stages.size();
+  K31_TRY(session->run(number, present, last ? outputs : std::span<const NamedOutput>()));
+  for (const NamedOutput &output : outputs)
+    K31_TRY(stages.broadcast(output.bytes, stages.size() - 1));
+  return {};
 }
 
 } // namespace k31::engine

@@ -2,7 +2,6 @@
 #include "runtime/host/thread_pool.h"
 #include "runtime/plan/binding.h"
 #include "runtime/weights/loader.h"
-#include "runtime/weights/synthetic.h"
 #include <cstring>
 
 namespace k31::host {
@@ -18,7 +17,7 @@ public:
     memory.resize(weights::kBuffer);
     return std::span(memory);
   }
-  Result<void> place(const plan::Layout &layout, uint64_t row, uint64_t count, uint32_t arena, uint64_t member) override {
+  Result<void> place(const weights::Layout &layout, uint64_t row, uint64_t count, uint32_t arena, uint64_t member) override {
     weights::place_rows(layout, row, count, memory.data(), direct(arena, member));
     return {};
   }
@@ -35,7 +34,7 @@ private:
 
 class HostDevice : public Device {
 public:
-  explicit HostDevice(int threads) : threads(threads) {}
+  HostDevice(int threads, comm::Communicator &communicator) : threads(threads), communicator(communicator) {}
 
   Result<void> allocate(const plan::Plan &plan, bool poison) override {
     K31_ASSIGN(arenas, allocate_arenas(plan));
@@ -48,20 +47,14 @@ public:
     return {};
   }
   Result<void> prepare(const plan::Plan &plan) override {
-    K31_ASSIGN(programs, k31::prepare(plan, code, arenas, threads));
+    scratch.resize(communicator.size() > 1 ? comm::kScratch : 0);
+    K31_ASSIGN(programs, k31::prepare(plan, code, arenas, communicator, threads));
     return {};
   }
   Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
     const auto make = [this]() -> Result<std::unique_ptr<weights::Sink>> { return std::make_unique<HostSink>(arenas); };
-    if (options.synthetic)
-      weights::fill_synthetic(
-          plan,
-          [this](uint32_t arena, uint64_t offset, std::span<const std::byte> bytes) {
-            memcpy(arenas[arena].bytes().data() + offset, bytes.data(), bytes.size());
-          },
-          threads, *options.synthetic);
-    else
-      K31_TRY(weights::load(plan, options.weights, make, threads, options.progress));
+    K31_ASSIGN(const std::unique_ptr<weights::Source> source, weights::open_source(plan, options.weights, options.synthetic));
+    K31_TRY(weights::load(plan, {*plan.mesh(), communicator.rank()}, *source, make, threads, options.progress));
     K31_ASSIGN(pool, ThreadPool::start(threads));
     return {};
   }
@@ -72,7 +65,11 @@ public:
 
   Result<void> run(uint32_t entry, std::span<const Upload> inputs, std::span<const Download> outputs) override {
     copy_in(inputs);
-    pool->run(programs[entry].schedule);
+    for (const Part &part : programs[entry].parts) {
+      pool->run(part.schedule);
+      if (part.then)
+        K31_TRY(perform(*part.then));
+    }
     copy_out(outputs);
     return {};
   }
@@ -91,7 +88,10 @@ public:
           args.emplace_back(pointers[args.size()], slice->bytes());
       if (step.launch && observers.before)
         observers.before(*step.launch, args);
-      pool->run(program.alone[i]);
+      if (step.group)
+        K31_TRY(perform(step));
+      else
+        pool->run(program.alone[i]);
       if (step.launch && observers.after)
         observers.after(*step.launch, args);
     }
@@ -130,6 +130,10 @@ public:
   }
 
 private:
+  Result<void> perform(const Step &step) {
+    return comm::perform(*step.collective, *step.group, static_cast<const std::byte *>(step.args),
+                         static_cast<std::byte *>(step.dest), scratch);
+  }
   Result<void> check(uint32_t index, uint64_t offset, uint64_t bytes) {
     return check_range(index, offset, bytes, arena(index).size());
   }
@@ -143,6 +147,8 @@ private:
   }
 
   int threads;
+  comm::Communicator &communicator;
+  std::vector<std::byte> scratch; // of collectives
   std::vector<Memory> arenas;
   HostCode code;
   std::vector<Program> programs;
@@ -151,6 +157,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Device>> open_device(int threads) { return std::make_unique<HostDevice>(threads); }
+Result<std::unique_ptr<Device>> open_device(int threads, comm::Communicator &communicator) {
+  return std::make_unique<HostDevice>(threads, communicator);
+}
 
 } // namespace k31::host

@@ -4,6 +4,6 @@
 
 namespace k31::host {
 
-Result<std::unique_ptr<Device>> open_device(int threads);
+Result<std::unique_ptr<Device>> open_device(int threads, comm::Communicator &communicator);
 
 } // namespace k31::host

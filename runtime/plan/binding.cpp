@@ -96,16 +96,23 @@ host::Job job_of(const Step &step) {
 void schedule(Program &program, int threads) {
   std::vector<host::Job> jobs;
   for (const Step &step : program.steps) {
-    jobs.push_back(job_of(step));
-    program.alone.push_back(host::make_schedule({&jobs.back(), 1}, threads));
+    program.alone.emplace_back();
+    if (step.group) {
+      program.parts.push_back({host::make_schedule(jobs, threads), &step});
+      jobs.clear();
+    } else {
+      jobs.push_back(job_of(step));
+      program.alone.back() = host::make_schedule({&jobs.back(), 1}, threads);
+    }
   }
-  program.schedule = host::make_schedule(jobs, threads);
+  program.parts.push_back({host::make_schedule(jobs, threads), nullptr});
 }
 
 struct Preparer {
   const plan::Plan &plan;
   const HostCode &code;
   const std::vector<host::Memory> &arenas;
+  const comm::Communicator &communicator;
 
   std::byte *address(uint32_t arena, uint64_t offset) const { return arenas[arena].bytes().data() + offset; }
   std::byte *address(const plan::Slice &slice) const { return address(slice.arena(), slice.offset()); }
@@ -123,8 +130,15 @@ struct Preparer {
   }
 
   Result<void> collective(Program &program, const plan::Entry &entry, const plan::Collective &c) const {
-    K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
-    copy(program, *c.source(), *c.dest(), bytes);
+    comm::Group &group = communicator.group(c.axis());
+    if (group.size() == 1) {
+      K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
+      copy(program, *c.source(), *c.dest(), bytes);
+      return {};
+    }
+    if (auto good = comm::check_collective(c, group); !good)
+      return context("entry " + quote(entry.name()->str()), std::move(good.error()));
+    program.steps.push_back({nullptr, address(*c.source()), address(*c.dest()), 0, 0, nullptr, &c, &group});
     return {};
   }
 
@@ -169,11 +183,14 @@ struct Preparer {
 } // namespace
 
 Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
-                                     int threads) {
+                                     const comm::Communicator &communicator, int threads) {
   std::vector<Program> programs;
   for (const plan::Entry *entry : *plan.entries()) {
-    K31_ASSIGN(Program program, (Preparer{plan, code, arenas}.program(*entry)));
-    schedule(program, threads);
+    Program program;
+    if (runs_here(*entry, communicator)) {
+      K31_ASSIGN(program, (Preparer{plan, code, arenas, communicator}.program(*entry)));
+      schedule(program, threads);
+    }
     programs.push_back(std::move(program));
   }
   return programs;

@@ -1,5 +1,6 @@
 // Bind for the host device: memory, code and argument blocks of a verified plan, ready to run.
 #pragma once
+#include "runtime/comm/communicator.h"
 #include "runtime/host/image.h"
 #include "runtime/host/memory.h"
 #include "runtime/plan/commands.h"
@@ -22,8 +23,8 @@ struct HostCode {
 };
 Result<HostCode> load_code(const plan::Plan &plan);
 
-// Every entry as prepared commands, dealt to so many threads.
+// Every entry as prepared commands, dealt to so many threads; those of other pipeline stages are empty.
 Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
-                                     int threads);
+                                     const comm::Communicator &communicator, int threads);
 
 } // namespace k31

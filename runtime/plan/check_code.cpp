@@ -117,11 +117,23 @@ struct Checker {
     if (__builtin_mul_overflow(c.count(), bytes_of(c.dtype()), &bytes) || bytes > c.source()->bytes())
       return refuse(cat(where(), ": ", c.count(), " elements of ", plan::EnumNameDType(c.dtype()), " do not fit a source of ",
                         c.source()->bytes(), " bytes"));
+    if (const uint64_t n = plan::ranks_along(*plan.mesh(), c.axis()); shared_out(c.op()) && c.count() % n != 0)
+      return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " of ", c.count(), " elements over ", n, " ranks of ",
+                        plan::EnumNameMeshAxis(c.axis()), ", which do not divide them"));
+    if (const uint64_t n = plan::ranks_along(*plan.mesh(), c.axis()); to_peer(c.op()) && n > 1 && c.peer() >= n)
+      return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " to rank ", c.peer(), " of axis ",
+                        plan::EnumNameMeshAxis(c.axis()), ", which has ", n));
     if (const uint64_t needed = received(c, bytes); needed > c.dest()->bytes())
       return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " of ", bytes, " bytes over ",
                         plan::EnumNameMeshAxis(c.axis()), " gives ", needed, " bytes to a destination of ", c.dest()->bytes()));
     return {};
   }
+
+  // Each rank gets, or gives, an equal piece.
+  static bool shared_out(plan::CollectiveOp op) {
+    return op == plan::CollectiveOp::reduce_scatter || op == plan::CollectiveOp::dispatch || op == plan::CollectiveOp::combine;
+  }
+  static bool to_peer(plan::CollectiveOp op) { return op == plan::CollectiveOp::send || op == plan::CollectiveOp::recv; }
 
   // Bytes that a collective writes to its destination at least, of a source of `bytes`. At most 2^47 * 2^16.
   uint64_t received(const plan::Collective &c, uint64_t bytes) const {
@@ -131,9 +143,6 @@ struct Checker {
       return bytes * n;
     case plan::CollectiveOp::reduce_scatter:
       return (bytes + n - 1) / n;
-    case plan::CollectiveOp::dispatch: // a capacity of its own, unless the rank is alone
-    case plan::CollectiveOp::combine:
-      return n == 1 ? bytes : 0;
     case plan::CollectiveOp::send:
       return 0;
     default:

@@ -103,6 +103,7 @@ struct EntryChecker {
     K31_TRY(expect(out, "logits", plan::DType::f32, {L, V}, last && L > 0));
     K31_TRY(expect(out, "sampled", plan::DType::i32, {L}, last && L > 0));
     K31_TRY(expect(out, "hidden", m.activations(), {T, H}, handed_out));
+    K31_TRY(expect(in, "coordinates", plan::DType::i32, {8}, false));
     return expect(out, "bank", m.activations(), {kAny, T, H}, false);
   }
 

@@ -1,5 +1,6 @@
 // An entry after Bind: what Run walks. No allocation, no lock, no formatting here.
 #pragma once
+#include "runtime/comm/group.h"
 #include "runtime/host/schedule.h"
 #include "runtime/plan/port.h"
 #include "runtime/schema/plan_generated.h"
@@ -7,22 +8,30 @@
 
 namespace k31 {
 
-// A launch or a copy; events have no counterpart, because the schedule follows from the bytes that steps touch.
+// A launch, a copy or a collective; events have no counterpart, because the schedule follows from the bytes that steps touch.
 struct Step {
-  host::KernelFunction function; // null: a copy
-  const void *args;              // of a launch: its block of pointers; of a copy: the source
+  host::KernelFunction function; // null: a copy or a collective
+  const void *args;              // of a launch: its block of pointers; of others: the source
   void *dest;
   uint64_t bytes;
   uint32_t tasks;
-  const plan::Launch *launch; // null: a copy
+  const plan::Launch *launch; // null: a copy or a collective
+  const plan::Collective *collective = nullptr;
+  comm::Group *group = nullptr; // of the collective
+};
+
+// Steps that threads run by themselves, and the collective behind them; null at the end of an entry.
+struct Part {
+  host::Schedule schedule;
+  const Step *then;
 };
 
 struct Program {
   std::vector<Step> steps;                 // in the order of the plan
   std::vector<const std::byte *> pointers; // argument blocks, one after the other
   std::vector<Port> inputs, outputs;
-  host::Schedule schedule;           // all steps
-  std::vector<host::Schedule> alone; // each step on its own, for runs that are observed
+  std::vector<Part> parts;           // all steps
+  std::vector<host::Schedule> alone; // each step on its own, for runs that are observed; collectives have none
 };
 
 } // namespace k31

@@ -1,18 +1,16 @@
-#include "runtime/weights/synthetic.h"
 #include "runtime/weights/placement.h"
+#include "runtime/weights/source.h"
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace k31::weights {
 namespace {
 
-constexpr size_t kTable = 4u << 20; // bytes of values that are made; rows are copies of runs of it
-constexpr uint64_t kItem = 16u << 20;
+constexpr size_t kTable = 4u << 20;  // bytes of values that are made; tensors are copies of runs of it
+constexpr uint64_t kRun = 64u << 10; // bytes of one run
 
 // SplitMix64: one step from any state is well mixed.
 uint64_t mix(uint64_t x) {
@@ -61,13 +59,23 @@ Table byte_table(bool scales, uint64_t seed) {
   return table;
 }
 
-// Copies runs of the table that start at places which follow from `seed` alone.
-template <class Write> void fill_from(const Table &table, uint64_t bytes, uint64_t seed, Write &&write) {
-  constexpr uint64_t run = kTable / 8;
-  for (uint64_t done = 0, part = 0; done < bytes; done += run, ++part) {
-    const uint64_t begin = mix(seed ^ mix(part)) % (kTable - run) & ~uint64_t(63);
-    write(done, std::span(table).subspan(begin, std::min(bytes - done, run)));
+// Bytes [offset, offset + out.size()) of a tensor that consists of runs of the table, which start at places that follow from
+// `seed`.
+void copy_runs(const Table &table, uint64_t seed, uint64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const uint64_t inside = offset % kRun, n = std::min<uint64_t>(kRun - inside, out.size());
+    const uint64_t begin = mix(seed ^ mix(offset / kRun)) % (kTable - kRun) & ~uint64_t(63);
+    memcpy(out.data(), table.data() + begin + inside, n);
+    out = out.subspan(n), offset += n;
   }
+}
+
+// FNV-1a of a tensor's name.
+uint64_t hash(std::string_view name) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (const char c : name)
+    h = (h ^ uint8_t(c)) * 0x100000001b3u;
+  return h;
 }
 
 struct Tables {
@@ -95,50 +103,25 @@ struct Tables {
   }
 };
 
-// Rows [begin, end) of one member, counted from row_begin.
-struct Item {
-  uint32_t stack, member;
-  uint64_t begin, end;
+class Synthetic : public Source {
+public:
+  explicit Synthetic(uint64_t seed) : tables(seed), seed(seed) {}
+  Result<void> read(const plan::WeightStack &stack, uint32_t member, uint64_t offset, std::span<std::byte> out) const override {
+    copy_runs(tables.of(stack), mix(seed ^ hash(member_name(stack, member))), offset, out);
+    return {};
+  }
+
+private:
+  Tables tables;
+  uint64_t seed;
 };
 
 } // namespace
 
-void fill_normal(std::span<std::byte> bytes, plan::DType type, float deviation, uint64_t seed) {
-  fill_from(normal_table(type, 0, deviation, mix(seed)), bytes.size(), mix(seed + 1),
-            [&](uint64_t at, std::span<const std::byte> part) { memcpy(bytes.data() + at, part.data(), part.size()); });
-}
+std::unique_ptr<Source> make_synthetic(uint64_t seed) { return std::make_unique<Synthetic>(seed); }
 
-void fill_synthetic(const plan::Plan &plan, const WriteArena &write, int threads, uint64_t seed) {
-  const Tables tables(seed);
-  std::vector<Item> items;
-  for (uint32_t s = 0; s < plan.weights()->size(); ++s) {
-    const plan::Layout &l = *plan.weights()->Get(s)->layout();
-    const uint64_t step = std::max<uint64_t>(kItem / std::max<uint64_t>(l.byte_count(), 1), 1);
-    for (uint32_t m = 0; m < plan.weights()->Get(s)->files()->size(); ++m)
-      for (uint64_t begin = 0; begin < l.row_count(); begin += step)
-        items.push_back({s, m, begin, std::min(l.row_count(), begin + step)});
-  }
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items.size();) {
-      const Item &item = items[i];
-      const plan::WeightStack &stack = *plan.weights()->Get(item.stack);
-      const plan::Layout &l = *stack.layout();
-      const uint64_t member = stack.dest() + stack.stride() * item.member;
-      for (uint64_t r = item.begin; r < item.end;) {
-        const uint64_t rows = run_length(l, r, item.end - r);
-        const uint64_t bytes = rows == 1 ? l.byte_count() : rows * l.row_bytes();
-        const uint64_t to = member + dest_row(l, r) * l.dest_row_bytes();
-        fill_from(tables.of(stack), bytes, mix(mix(seed + item.stack) + (uint64_t(item.member) << 32) + r),
-                  [&](uint64_t at, std::span<const std::byte> part) { write(stack.arena(), to + at, part); });
-        r += rows;
-      }
-    }
-  };
-  std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i)
-    others.emplace_back(work);
-  work();
+void fill_normal(std::span<std::byte> bytes, plan::DType type, float deviation, uint64_t seed) {
+  copy_runs(normal_table(type, 0, deviation, mix(seed)), mix(seed + 1), 0, bytes);
 }
 
 } // namespace k31::weights

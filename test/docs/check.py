@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 TOOLS = ("k31c", "k31-run", "k31-opt", "k31-translate")
-DOCUMENTS = ("README.md", "docs/overview.md", "docs/plan-format.md", "docs/kernels.md", "docs/add-an-op.md", "docs/mesh.md")
+DOCUMENTS = ("README.md", "docs/overview.md", "docs/plan-format.md", "docs/kernels.md", "docs/add-an-op.md", "docs/mesh.md",
+             "docs/deploying.md")
 FENCE = re.compile(r"^```(.*)$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 

@@ -62,10 +62,6 @@ TEST(SessionExecutor, RefusesWhatItCannotServe) {
   slice.model->layers = slice.model->layer_end + 1;
   ASSERT_FALSE(facts(slice));
   EXPECT_EQ(facts(slice).error().code, Code::unsupported);
-  plan::PlanT stages = test::sample_plan();
-  stages.mesh->pp = 2;
-  ASSERT_FALSE(facts(stages));
-  EXPECT_NE(facts(stages).error().message.find("2 pipeline stages"), std::string::npos);
   plan::PlanT empty = test::sample_plan();
   empty.state->blocks = 0;
   EXPECT_FALSE(facts(empty));

@@ -232,16 +232,22 @@ TEST(PlanCheck, CollectiveDestinations) {
                          {Op::all_gather, 1, 256},
                          {Op::all_gather, 3, 768},
                          {Op::reduce_scatter, 1, 256},
-                         {Op::reduce_scatter, 3, 86},
+                         {Op::reduce_scatter, 4, 64},
                          {Op::dispatch, 1, 256},
-                         {Op::combine, 1, 256}}) {
+                         {Op::combine, 4, 256}}) {
     EXPECT_EQ(with(s.op, s.tp, s.needed), "(accepted)") << int(s.op);
     EXPECT_NE(with(s.op, s.tp, s.needed - 1).find(cat("gives ", s.needed, " bytes to a destination of ", s.needed - 1)),
               std::string::npos)
         << with(s.op, s.tp, s.needed - 1);
   }
   EXPECT_EQ(with(Op::send, 3, 1), "(accepted)");
-  EXPECT_EQ(with(Op::dispatch, 3, 1), "(accepted)"); // a capacity of its own
+  for (const Op op : {Op::reduce_scatter, Op::dispatch, Op::combine})
+    EXPECT_NE(with(op, 3, 256).find("of 64 elements over 3 ranks of tp, which do not divide them"), std::string::npos) << int(op);
+  PlanT plan = sample_plan();
+  plan.images[0]->code = {1}, plan.mesh->tp = 3;
+  plan::CollectiveT &c = *entry(plan).commands[5].AsCollective();
+  c.op = Op::recv, c.peer = 3;
+  EXPECT_NE(refusal(plan).find("recv to rank 3 of axis tp, which has 3"), std::string::npos) << refusal(plan);
 }
 
 // A command kind that this runtime does not know, as a newer compiler could write it.

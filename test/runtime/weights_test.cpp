@@ -227,7 +227,7 @@ TEST_F(WeightsRefusal, ReadersWithoutMemory) {
   struct Starved : weights::Sink {
     std::byte *direct(uint32_t, uint64_t) override { return nullptr; }
     Result<std::span<std::byte>> buffer() override { throw std::bad_alloc(); }
-    Result<void> place(const plan::Layout &, uint64_t, uint64_t, uint32_t, uint64_t) override { return {}; }
+    Result<void> place(const weights::Layout &, uint64_t, uint64_t, uint32_t, uint64_t) override { return {}; }
     Result<void> put(uint64_t, uint32_t, uint64_t) override { return {}; }
     Result<void> finish() override { return {}; }
   };
@@ -237,7 +237,9 @@ TEST_F(WeightsRefusal, ReadersWithoutMemory) {
   const auto starved = []() -> Result<std::unique_ptr<weights::Sink>> { return std::make_unique<Starved>(); };
   const auto none = []() -> Result<std::unique_ptr<weights::Sink>> { throw std::bad_alloc(); };
   for (const weights::MakeSink &make : {weights::MakeSink(starved), weights::MakeSink(none)}) {
-    const auto loaded = weights::load(file->plan(), folder.path(), make, 3, {});
+    const auto source = weights::open_checkpoint(file->plan(), folder.path());
+    ASSERT_TRUE(source);
+    const auto loaded = weights::load(file->plan(), {*file->plan().mesh()}, **source, make, 3, {});
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, Code::out_of_memory);
     EXPECT_HAS(loaded.error().message, "no memory is left to read weights");

@@ -1,11 +1,13 @@
 // k31-run bench: how long the entries of a plan take, and which operations the time goes to.
 #include "runtime/base/cat.h"
 #include "runtime/base/file.h"
-#include "runtime/weights/synthetic.h"
+#include "runtime/plan/mesh.h"
+#include "runtime/weights/source.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/profile.h"
+#include "tools/k31_run/ranks.h"
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -22,6 +24,8 @@ struct Options {
   uint32_t batch = 1, context = 0, steps = 16, prefill = 0;
   uint64_t seed = 1;
   int threads = 0;
+  std::optional<uint32_t> rank; // of a mesh, alone
+  bool stub_collectives = false;
 };
 
 // What was measured of one kind of run.
@@ -42,12 +46,15 @@ public:
   Result<void> run() {
     const Clock load;
     K31_ASSIGN(session, Session::load(options.plan));
+    K31_TRY(options.rank ? ranks().enter_alone(session->plan(), *options.rank) : ranks().enter(session->plan()));
+    const uint32_t rank = ranks().world() ? ranks().world()->rank() : 0;
+    const uint32_t stage = coordinate(*session->plan().mesh(), plan::MeshAxis::pp, rank);
     // A prompt is run once for each of the steps, so no position is past the longer of the two.
     const uint64_t positions = uint64_t(options.context) + std::max(options.steps, options.prefill);
-    K31_ASSIGN(EntryInputs inputs, EntryInputs::make(session->plan(), options.batch, positions));
+    K31_ASSIGN(EntryInputs inputs, EntryInputs::make(session->plan(), options.batch, positions, stage));
     K31_ASSIGN(const uint32_t decode, inputs.choose(plan::EntryKind::decode, options.batch, options.batch));
     const Clock bind;
-    BindOptions how{.weights = options.weights, .threads = options.threads};
+    BindOptions how{.weights = options.weights, .threads = options.threads, .world = ranks().world()};
     if (options.synthetic)
       how.synthetic = options.seed;
     K31_TRY(session->bind(how));
@@ -57,7 +64,7 @@ public:
     K31_TRY(run_decode(inputs, decode));
     if (options.prefill)
       K31_TRY(run_prefill(inputs));
-    if (!options.trace.empty())
+    if (!options.trace.empty() && ranks().first())
       K31_TRY(write_trace());
     if (options.json)
       std::printf("%s\n", json().dump(2).c_str());
@@ -137,8 +144,15 @@ private:
     return {};
   }
 
+  // What the figures of one rank alone are, for people.
+  std::string alone() const {
+    return options.rank
+               ? cat(", rank ", *options.rank, " of ", world_size(*session->plan().mesh()), " alone, without collectives")
+               : std::string();
+  }
+
   void print() const {
-    std::printf("bind %.2f s%s\n", bind_seconds, options.synthetic ? ", synthetic weights" : "");
+    std::printf("bind %.2f s%s%s\n", bind_seconds, options.synthetic ? ", synthetic weights" : "", alone().c_str());
     for (const Measured &m : measured) {
       const auto [low, high] = std::minmax_element(m.seconds.begin(), m.seconds.end());
       std::printf("%-8s%-16s batch %u, %u tokens after %u: %.3f ms (median of %zu, %.3f to %.3f), %.1f tokens/s\n",
@@ -179,6 +193,8 @@ private:
              {"layers", {model.layer_begin(), model.layer_end()}},
              {"synthetic", options.synthetic},
              {"bind_s", bind_seconds},
+             {"ranks", world_size(*session->plan().mesh())},
+             {"stub_collectives", options.stub_collectives},
              {"runs", Json::array()}};
     for (const Measured &m : measured) {
       Json run{{"kind", m.kind},
@@ -249,10 +265,17 @@ Command add_bench(CLI::App &parent) {
   app->add_flag("--per-op", o.per_op, "A table of operations: time, share, bytes that have to move, bandwidth");
   app->add_flag("--json", o.json, "Print one JSON document instead of text");
   app->add_option("--trace", o.trace, "Write the launches of the last run of each kind as a Chrome trace")->type_name("FILE");
+  CLI::Option *stub = app->add_flag("--stub-collectives", o.stub_collectives,
+                                    "With --rank: one rank of a mesh alone, its collectives do nothing");
+  app->add_option("--rank", o.rank, "The rank that runs alone")->needs(stub)->type_name("R");
   app->add_option("--seed", o.seed, "Of made-up weights and caches")->type_name("N")->capture_default_str();
   app->add_option("--threads", o.threads, "Host threads; 0 takes all cores")->check(CLI::Range(0, 4096))->type_name("N");
   app->footer("Example:\n  k31-run bench --plan k31.k31 --synthetic-weights --batch 4 --context 4096 --prefill 512 --per-op");
-  return {app, [options] { return Bench(*options).run(); }};
+  return {app, [options]() -> Result<void> {
+            if (options->stub_collectives && !options->rank)
+              options->rank = 0;
+            return Bench(*options).run();
+          }};
 }
 
 } // namespace k31::run

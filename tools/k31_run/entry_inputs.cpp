@@ -1,6 +1,6 @@
 #include "tools/k31_run/entry_inputs.h"
 #include "runtime/base/cat.h"
-#include "runtime/weights/synthetic.h"
+#include "runtime/weights/source.h"
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ const plan::Entry *largest(const plan::Plan &plan, plan::EntryKind kind) {
   return best;
 }
 
-Result<EntryInputs> EntryInputs::make(const plan::Plan &plan, uint32_t sequences, uint64_t positions) {
+Result<EntryInputs> EntryInputs::make(const plan::Plan &plan, uint32_t sequences, uint64_t positions, uint32_t stage) {
   const plan::StateGroup &state = *plan.state();
   const uint32_t context = plan.model()->max_context(), block = state.block_tokens();
   if (positions > context)
@@ -31,6 +31,7 @@ Result<EntryInputs> EntryInputs::make(const plan::Plan &plan, uint32_t sequences
     return fail(Code::invalid_input, cat(sequences, " sequences, and the plan holds ", state.slots(),
                                          "; give a smaller --batch or compile with a larger --max-batch"));
   EntryInputs made(plan);
+  made.stage = stage;
   made.blocks = uint32_t((positions + block - 1) / block);
   made.table_blocks = (context + block - 1) / block;
   if (uint64_t(made.blocks) * sequences > state.blocks())
@@ -44,8 +45,8 @@ Result<uint32_t> EntryInputs::choose(plan::EntryKind kind, uint32_t rows, uint32
   const plan::Entry *best = nullptr;
   uint32_t number = 0;
   for (uint32_t i = 0; i < plan->entries()->size(); ++i)
-    if (const plan::Entry *entry = plan->entries()->Get(i); entry->kind() == kind && entry->rows() >= rows &&
-                                                            entry->segments() >= segments &&
+    if (const plan::Entry *entry = plan->entries()->Get(i); entry->stage() == stage && entry->kind() == kind &&
+                                                            entry->rows() >= rows && entry->segments() >= segments &&
                                                             (!best || entry->rows() < best->rows()))
       best = entry, number = i;
   if (best)

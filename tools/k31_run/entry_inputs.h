@@ -17,8 +17,9 @@ struct Part {
 
 class EntryInputs {
 public:
-  // `positions`: most positions of a sequence. Refuses a plan whose caches cannot hold `sequences` of them.
-  static Result<EntryInputs> make(const plan::Plan &plan, uint32_t sequences, uint64_t positions);
+  // `positions`: most positions of a sequence. Refuses a plan whose caches cannot hold `sequences` of them. `stage`: pipeline
+  // stage whose entries are run.
+  static Result<EntryInputs> make(const plan::Plan &plan, uint32_t sequences, uint64_t positions, uint32_t stage = 0);
 
   // The smallest entry of this kind that holds so much, or an error that says what the plan has.
   Result<uint32_t> choose(plan::EntryKind kind, uint32_t rows, uint32_t segments) const;
@@ -35,6 +36,7 @@ private:
   void made_up_stream(const plan::Entry &entry, const char *name);
 
   const plan::Plan *plan;
+  uint32_t stage = 0;
   uint32_t blocks = 0, table_blocks = 0; // of a sequence: used, and columns of the table
   int32_t counts[4] = {};
   std::vector<int32_t> tokens, segments, row_segment, block_table, logit_rows;

@@ -1,10 +1,15 @@
 // k31-run generate: text from prompts, several at once if need be.
+#include "runtime/base/cat.h"
+#include "runtime/base/file.h"
 #include "runtime/engine/engine.h"
 #include "runtime/text/chat.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/printer.h"
+#include "tools/k31_run/ranks.h"
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace k31::run {
@@ -14,6 +19,7 @@ struct Options {
   ModelOptions model;
   std::vector<std::string> prompts;
   std::vector<int32_t> tokens; // instead of prompts
+  std::string tokens_file;     // instead of either
   uint32_t max_tokens = 128;
   engine::Sampling sampling;
   bool chat = false;
@@ -35,6 +41,32 @@ struct Timing {
   double first_seconds = 0, seconds = 0; // to the first token of all; in total
 };
 
+// An output on its way from the ranks that drew it: finish, count, ids, and the reason of a failure.
+std::vector<std::byte> pack(const engine::Output &output) {
+  std::vector<int32_t> numbers = {int32_t(output.finish), output.error ? int32_t(output.error->code) : -1,
+                                  int32_t(output.tokens.size())};
+  numbers.insert(numbers.end(), output.tokens.begin(), output.tokens.end());
+  const auto bytes = std::as_bytes(std::span(numbers));
+  std::vector<std::byte> packed(bytes.begin(), bytes.end());
+  const std::string reason = output.error ? output.error->message : "";
+  const auto text = std::as_bytes(std::span(reason));
+  packed.insert(packed.end(), text.begin(), text.end());
+  return packed;
+}
+engine::Output unpack(std::span<const std::byte> packed) {
+  engine::Output output;
+  int32_t head[3];
+  memcpy(head, packed.data(), sizeof head);
+  packed = packed.subspan(sizeof head);
+  output.finish = engine::Finish(head[0]);
+  output.tokens.resize(size_t(head[2]));
+  memcpy(output.tokens.data(), packed.data(), output.tokens.size() * sizeof(int32_t));
+  packed = packed.subspan(output.tokens.size() * sizeof(int32_t));
+  if (head[1] >= 0)
+    output.error = Error{Code(head[1]), std::string(reinterpret_cast<const char *>(packed.data()), packed.size())};
+  return output;
+}
+
 const char *name_of(engine::Finish finish) {
   switch (finish) {
   case engine::Finish::length:
@@ -49,10 +81,32 @@ const char *name_of(engine::Finish finish) {
   return "";
 }
 
+// One sequence a line, ids separated by commas.
+Result<std::vector<std::vector<int32_t>>> read_ids(const std::string &path) {
+  K31_ASSIGN(const std::string text, read_text(path));
+  std::vector<std::vector<int32_t>> all(1);
+  for (const char *at = text.data(), *end = at + text.size(); at < end;) {
+    int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc())
+      return fail(Code::invalid_input, cat(quote(path, 4096), ": line ", all.size(), " holds ", quote({at, size_t(end - at)}, 20),
+                                           ", expected token ids separated by commas"));
+    all.back().push_back(id);
+    at = next;
+    if (at < end && *at == '\n' && at + 1 < end)
+      all.emplace_back();
+    if (at < end)
+      ++at;
+  }
+  return all;
+}
+
 // The ids of every prompt.
 Result<std::vector<std::vector<int32_t>>> prompt_ids(const Options &options, const text::Tokenizer *tokenizer) {
   if (!options.tokens.empty())
     return std::vector<std::vector<int32_t>>{options.tokens};
+  if (!options.tokens_file.empty())
+    return read_ids(options.tokens_file);
   std::vector<std::vector<int32_t>> all;
   for (const std::string &prompt : options.prompts) {
     std::vector<text::Message> messages;
@@ -71,7 +125,7 @@ Result<std::optional<text::Tokenizer>> optional_tokenizer(const Options &options
   auto tokenizer = open_tokenizer(options.model, facts);
   if (tokenizer)
     return std::move(*tokenizer);
-  if (!options.tokens.empty() && tokenizer.error().code == Code::not_found)
+  if (options.prompts.empty() && tokenizer.error().code == Code::not_found)
     return std::nullopt;
   return tl::unexpected(tokenizer.error());
 }
@@ -118,23 +172,26 @@ Result<void> generate(const Options &options) {
   sequences.reserve(prompts.size()); // the callbacks keep pointers
   Timing timing;
   Clock clock;
+  const auto show = [&](size_t i, int32_t id) {
+    std::optional<Transcript> &transcript = sequences[i].transcript;
+    if (!timing.drawn++)
+      timing.first_seconds = clock.seconds();
+    const std::string text = transcript ? transcript->push(id) : std::to_string(id) + " ";
+    if (printer)
+      printer->add(i, text);
+  };
   for (size_t i = 0; i < prompts.size(); ++i) {
     timing.prompt_tokens += prompts[i].size();
     Sequence &sequence = sequences.emplace_back(Sequence{0, prompts[i], {}, {}});
     if (tokenizer)
       sequence.transcript.emplace(*tokenizer, element);
-    const auto show = [&, i, transcript = &sequence.transcript](int32_t id) {
-      if (!timing.drawn++)
-        timing.first_seconds = clock.seconds();
-      const std::string text = *transcript ? (*transcript)->push(id) : std::to_string(id) + " ";
-      if (printer)
-        printer->add(i, text);
-    };
+    if (!model.runs(i))
+      continue;
     auto id = engine.add({.tokens = sequence.prompt,
                           .max_tokens = options.max_tokens,
                           .sampling = options.sampling,
                           .stop = options.ignore_eos ? std::vector<int32_t>() : model.facts().eos,
-                          .on_token = show});
+                          .on_token = [&show, i](int32_t drawn) { show(i, drawn); }});
     if (!id)
       return context("prompt " + std::to_string(i + 1), id.error());
     sequence.id = *id;
@@ -144,24 +201,37 @@ Result<void> generate(const Options &options) {
     printer.emplace(prompts.size(), prompts.size() > 1);
   clock = {};
   std::optional<Error> error;
-  for (size_t left = sequences.size(); left;) {
-    if (auto stepped = engine.step(); !stepped)
-      error = stepped.error();
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      auto output = engine.take(sequences[i].id);
-      if (!output)
-        continue;
-      --left;
-      sequences[i].output = std::move(*output);
-      const std::string text = sequences[i].transcript ? sequences[i].transcript->finish() : "";
-      if (printer) {
-        printer->add(i, text);
-        printer->finish(i);
-      }
-      if (sequences[i].output.error && !error)
-        error =
-            Error{sequences[i].output.error->code, "prompt " + std::to_string(i + 1) + ": " + sequences[i].output.error->message};
+  const auto end = [&](size_t i, engine::Output output) {
+    sequences[i].output = std::move(output);
+    const std::string text = sequences[i].transcript ? sequences[i].transcript->finish() : "";
+    if (printer) {
+      printer->add(i, text);
+      printer->finish(i);
     }
+    if (sequences[i].output.error && !error)
+      error =
+          Error{sequences[i].output.error->code, "prompt " + std::to_string(i + 1) + ": " + sequences[i].output.error->message};
+  };
+  for (bool more = true; more;) {
+    const auto stepped = engine.step();
+    if (!stepped && ranks().several())
+      return tl::unexpected(stepped.error()); // other ranks run on, out of step
+    if (!stepped)
+      error = stepped.error();
+    more = !stepped || stepped->ran;
+    for (size_t i = 0; i < sequences.size(); ++i)
+      if (auto output = model.runs(i) ? engine.take(sequences[i].id) : std::nullopt)
+        end(i, std::move(*output));
+  }
+  for (size_t i = 0; i < sequences.size(); ++i) { // of other dp groups
+    std::vector<std::byte> bytes = model.runs(i) ? pack(sequences[i].output) : std::vector<std::byte>();
+    K31_TRY(model.share(i, bytes));
+    if (model.runs(i))
+      continue;
+    engine::Output output = unpack(bytes);
+    for (const int32_t id : output.tokens)
+      show(i, id);
+    end(i, std::move(output));
   }
   timing.seconds = clock.seconds();
   if (options.json)
@@ -195,6 +265,8 @@ Command add_generate(CLI::App &parent) {
   source->add_option("--tokens", options->tokens, "Token ids, separated by commas; the checkpoint then needs no tokenizer")
       ->delimiter(',')
       ->type_name("ID,ID,...");
+  source->add_option("--tokens-file", options->tokens_file, "File of token ids separated by commas, one sequence a line")
+      ->type_name("FILE");
   source->require_option(1);
   app->add_option("--max-tokens", options->max_tokens, "Most tokens to draw for a prompt")
       ->check(CLI::Range(1u, 1u << 30))

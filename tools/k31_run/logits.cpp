@@ -1,6 +1,7 @@
 // k31-run logits: the logits of every position, to a safetensors file.
 #include "runtime/base/safetensors.h"
 #include "tools/k31_run/commands.h"
+#include "tools/k31_run/ranks.h"
 #include "tools/k31_run/windows.h"
 #include <algorithm>
 #include <cstdio>
@@ -25,9 +26,11 @@ Result<void> logits(const Options &options) {
   K31_TRY(run_windows(model, ids, options.window, options.chunk, [&](size_t row, std::span<const float> logits) {
     std::copy(logits.begin(), logits.end(), values.begin() + int64_t(row * vocab));
   }));
+  K31_TRY(share_windows(model, rows, options.window, vocab * sizeof(float), std::as_writable_bytes(std::span(values))));
   const double seconds = clock.seconds();
   const TensorData tensor{"logits", "F32", {rows, vocab}, std::as_bytes(std::span(values))};
-  K31_TRY(write_safetensors(options.out, std::span(&tensor, 1)));
+  if (ranks().first())
+    K31_TRY(write_safetensors(options.out, std::span(&tensor, 1)));
   if (wants_summary(options.model))
     std::fprintf(stderr, "load %.2f s, bind %.2f s; logits [%zu, %zu] in %.2f s, %.1f tokens/s, to %s\n", model.load_seconds,
                  model.bind_seconds, rows, vocab, seconds, double(rows) / seconds, options.out.c_str());

@@ -1,7 +1,9 @@
 // k31-run: runs execution plans on the weights of a checkpoint.
 //
 // Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.
+#include "runtime/comm/mpi.h"
 #include "tools/k31_run/commands.h"
+#include "tools/k31_run/ranks.h"
 #include <cstdio>
 #include <exception>
 
@@ -18,19 +20,23 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) ? 2 : 0; // help and version are no errors
   }
-  try {
-    for (const auto &[command, run] : commands) {
-      if (!command->parsed())
-        continue;
-      if (const auto done = run(); !done) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "k31-run: error: %s\n", done.error().message.c_str());
-        return 1;
-      }
-    }
-  } catch (const std::exception &error) { // memory of the host; our own errors are values
-    std::fprintf(stderr, "k31-run: error: %s\n", error.what());
+  const auto fail = [](const char *reason) {
+    std::fflush(stdout);
+    if (k31::run::ranks().several())
+      k31::run::ranks().fail(reason);
+    std::fprintf(stderr, "k31-run: error: %s\n", reason);
     return 1;
+  };
+  if (const auto started = k31::run::ranks().start_launched(); !started)
+    return k31::comm::launched_rank() == 0 ? fail(started.error().message.c_str()) : 1;
+  try {
+    for (const auto &[command, run] : commands)
+      if (command->parsed())
+        if (const auto done = run(); !done)
+          return fail(done.error().message.c_str());
+  } catch (const std::exception &error) { // memory of the host; our own errors are values
+    return fail(error.what());
   }
+  k31::run::ranks().finish();
   return 0;
 }

@@ -1,5 +1,8 @@
 #include "tools/k31_run/model.h"
 #include "runtime/base/cat.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/mesh.h"
+#include "tools/k31_run/ranks.h"
 #include <cstdio>
 #include <unistd.h>
 
@@ -16,22 +19,25 @@ void ModelOptions::add_to(CLI::App &app) {
   app.add_flag("--verbose", verbose, "Print the summary also when stderr is not a terminal");
 }
 
-bool on_terminal() { return isatty(STDERR_FILENO); }
+bool on_terminal() { return ranks().first() && isatty(STDERR_FILENO); }
 
-bool wants_summary(const ModelOptions &options) { return options.verbose || on_terminal(); }
+bool wants_summary(const ModelOptions &options) { return ranks().first() && (options.verbose || on_terminal()); }
 
 Result<Model> load_model(const ModelOptions &options) {
   Model model;
   const Clock load;
   K31_ASSIGN(model.session, Session::load(options.plan));
-  K31_ASSIGN(engine::SessionExecutor executor, engine::SessionExecutor::make(*model.session));
+  K31_TRY(ranks().enter(model.session->plan()));
+  const uint32_t rank = ranks().world() ? ranks().world()->rank() : 0;
+  K31_ASSIGN(engine::SessionExecutor executor, engine::SessionExecutor::make(*model.session, rank));
   model.executor = std::make_unique<engine::SessionExecutor>(std::move(executor));
   model.load_seconds = load.seconds();
   return model;
 }
 
 Result<void> bind_model(Model &model, const ModelOptions &options) {
-  BindOptions bind{.weights = options.weights, .threads = options.threads, .check_launches = options.check_launches};
+  BindOptions bind{
+      .weights = options.weights, .threads = options.threads, .check_launches = options.check_launches, .world = ranks().world()};
   if (on_terminal())
     bind.progress = [last = -1](uint64_t done, uint64_t total) mutable {
       const int percent = total ? int(double(done) / double(total) * 100) : 100;
@@ -47,6 +53,25 @@ Result<void> bind_model(Model &model, const ModelOptions &options) {
     return tl::unexpected(bound.error());
   model.bind_seconds = clock.seconds();
   return {};
+}
+
+bool Model::runs(size_t sequence) const {
+  const plan::Mesh &mesh = *session->plan().mesh();
+  const uint32_t rank = ranks().world() ? ranks().world()->rank() : 0;
+  return sequence % mesh.dp() == coordinate(mesh, plan::MeshAxis::dp, rank);
+}
+
+Result<void> Model::share(size_t sequence, std::span<std::byte> bytes) const {
+  const plan::Mesh &mesh = *session->plan().mesh();
+  const uint32_t owner = uint32_t(sequence % mesh.dp()) * stride(mesh, plan::MeshAxis::dp);
+  return mesh.dp() > 1 ? session->communicator()->all().broadcast(bytes, owner) : Result<void>();
+}
+
+Result<void> Model::share(size_t sequence, std::vector<std::byte> &bytes) const {
+  uint64_t size = bytes.size();
+  K31_TRY(share(sequence, std::as_writable_bytes(std::span(&size, 1))));
+  bytes.resize(size);
+  return share(sequence, std::span(bytes));
 }
 
 Result<text::Tokenizer> open_tokenizer(const ModelOptions &options, const engine::ModelFacts &facts) {

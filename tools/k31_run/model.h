@@ -23,6 +23,12 @@ struct Model {
   double load_seconds = 0, bind_seconds = 0;
 
   const engine::ModelFacts &facts() const { return executor->facts(); }
+
+  // Sequences are dealt out to the dp groups in turn: whether this rank's group runs sequence number `sequence`.
+  bool runs(size_t sequence) const;
+  // From the ranks that run the sequence to all others; every rank calls it, in the same order.
+  Result<void> share(size_t sequence, std::span<std::byte> bytes) const;
+  Result<void> share(size_t sequence, std::vector<std::byte> &bytes) const; // of any length
 };
 
 // Load: quick, so that everything else can be refused before the weights are read.

@@ -36,6 +36,7 @@ Result<void> perplexity(const Options &options) {
   K31_TRY(run_windows(model, ids, options.window, options.chunk, [&](size_t row, std::span<const float> logits) {
     losses[row] = negative_log_likelihood(logits, ids[row + 1]);
   }));
+  K31_TRY(share_windows(model, losses.size(), options.window, sizeof(double), std::as_writable_bytes(std::span(losses))));
   const double nll = std::accumulate(losses.begin(), losses.end(), 0.0) / double(losses.size());
   if (options.json)
     std::printf("%s\n",

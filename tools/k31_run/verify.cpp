@@ -1,9 +1,12 @@
 // k31-run verify: two plans on the same input, operation by operation.
 #include "runtime/base/cat.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/mesh.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
 #include "tools/k31_run/lockstep.h"
 #include "tools/k31_run/model.h"
+#include "tools/k31_run/ranks.h"
 #include <algorithm>
 #include <cstdio>
 
@@ -69,14 +72,20 @@ public:
     K31_TRY(comparable(plan->plan(), reference->plan()));
     K31_ASSIGN(const std::vector<int32_t> ids, tokens());
     bound = options.bound.value_or(same_types() ? 1e-3 : 0.1);
-    K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads}));
+    K31_TRY(ranks().enter(plan->plan()));
+    // The reference may be of one rank, which each rank then runs by itself, or of the same mesh.
+    comm::World *theirs = world_size(*reference->plan().mesh()) == 1 ? nullptr : ranks().world();
+    K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads, .world = ranks().world()}));
     K31_TRY(reference->bind({.weights = options.reference_weights.empty() ? options.weights : options.reference_weights,
-                             .threads = options.threads}));
+                             .threads = options.threads,
+                             .world = theirs}));
     K31_TRY(run_all(ids));
     return report();
   }
 
 private:
+  static uint32_t stage(const Session &session) { return session.communicator()->coordinate(plan::MeshAxis::pp); }
+
   bool same_types() const { return plan->plan().model()->activations() == reference->plan().model()->activations(); }
 
   Result<std::vector<int32_t>> tokens() const {
@@ -96,8 +105,8 @@ private:
 
   // Prefill in chunks that both plans hold, then the last tokens one by one.
   Result<void> run_all(const std::vector<int32_t> &ids) {
-    K31_ASSIGN(EntryInputs mine, EntryInputs::make(plan->plan(), 1, ids.size()));
-    K31_ASSIGN(EntryInputs theirs, EntryInputs::make(reference->plan(), 1, ids.size()));
+    K31_ASSIGN(EntryInputs mine, EntryInputs::make(plan->plan(), 1, ids.size(), stage(*plan)));
+    K31_ASSIGN(EntryInputs theirs, EntryInputs::make(reference->plan(), 1, ids.size(), stage(*reference)));
     const plan::Entry *a = largest(plan->plan(), plan::EntryKind::prefill),
                       *b = largest(reference->plan(), plan::EntryKind::prefill);
     uint32_t chunk = a && b ? std::min(a->rows(), b->rows()) : 0;

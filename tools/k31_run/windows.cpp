@@ -21,11 +21,14 @@ Result<void> run_windows(const Model &model, std::span<const int32_t> ids, uint3
   const size_t step = window ? window : rows;
   if (!rows)
     return fail(Code::invalid_input, cat("the text has ", ids.size(), " tokens; expected at least ", window ? 2 : 1));
-  size_t given = 0;
+  size_t given = 0, wanted = 0;
   engine::Engine engine(*model.executor, {.chunk = chunk});
   std::vector<engine::SequenceId> sequences;
   for (size_t begin = 0; begin < rows; begin += step) {
     const std::span<const int32_t> part = ids.subspan(begin, std::min(step, rows - begin));
+    if (!model.runs(begin / step))
+      continue;
+    wanted += part.size();
     K31_ASSIGN(const engine::SequenceId id,
                engine.add({.tokens = {part.begin(), part.end()},
                            .on_logits = [&, begin](uint64_t position, std::span<const float> logits) {
@@ -34,18 +37,26 @@ Result<void> run_windows(const Model &model, std::span<const int32_t> ids, uint3
                            }}));
     sequences.push_back(id);
   }
-  while (!engine.idle()) {
-    K31_TRY(engine.step());
+  for (bool more = true; more;) {
+    K31_ASSIGN(const engine::StepReport report, engine.step());
+    more = report.ran;
     if (on_terminal())
-      std::fprintf(stderr, "\rtokens: %zu of %zu ", given, rows);
+      std::fprintf(stderr, "\rtokens: %zu of %zu ", given, wanted);
   }
   if (on_terminal())
     std::fprintf(stderr, "\r\033[K");
   for (const engine::SequenceId id : sequences)
     if (const auto output = engine.take(id); output && output->error)
       return tl::unexpected(*output->error);
-  if (given != rows)
-    return fail(Code::internal, cat("the engine gave ", given, " rows of logits of ", rows));
+  if (given != wanted)
+    return fail(Code::internal, cat("the engine gave ", given, " rows of logits of ", wanted));
+  return {};
+}
+
+Result<void> share_windows(const Model &model, size_t rows, uint32_t window, size_t row_bytes, std::span<std::byte> values) {
+  const size_t step = window ? window : rows;
+  for (size_t begin = 0; begin < rows; begin += step)
+    K31_TRY(model.share(begin / step, values.subspan(begin * row_bytes, std::min(step, rows - begin) * row_bytes)));
   return {};
 }
 

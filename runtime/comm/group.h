@@ -1,0 +1,53 @@
+// Ranks that act together, and the world that makes such groups. Two kinds: processes of one host with shared memory
+// (runtime/comm/local.h), and MPI (runtime/comm/mpi.h).
+//
+// All is about bytes of the host. Members of a group make the same calls in the same order with the same sizes; a call returns
+// when this rank's part is done. Waits give the processor to others, so that more ranks than cores get on. A rank that fails does
+// not come back from here: the watchdog (runtime/comm/watchdog.h) ends the process.
+#pragma once
+#include "runtime/base/result.h"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace k31::comm {
+
+class Group {
+public:
+  Group(uint32_t rank, uint32_t size) : rank_(rank), size_(size) {}
+  virtual ~Group() = default;
+  Group(const Group &) = delete;
+
+  uint32_t rank() const { return rank_; } // the coordinate on the axis
+  uint32_t size() const { return size_; }
+
+  // Piece i of `all` is rank i's `mine`. `mine` may be its own piece of `all`. Of no bytes: a barrier.
+  virtual Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // Piece i of `source` goes to rank i; piece i of `dest` comes from rank i. They do not overlap.
+  virtual Result<void> all_to_all(std::span<const std::byte> source, std::span<std::byte> dest) = 0;
+  virtual Result<void> broadcast(std::span<std::byte> bytes, uint32_t root) = 0;
+  virtual Result<void> send(std::span<const std::byte> bytes, uint32_t to) = 0;
+  virtual Result<void> receive(std::span<std::byte> bytes, uint32_t from) = 0;
+
+private:
+  uint32_t rank_, size_;
+};
+
+class World {
+public:
+  virtual ~World() = default;
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t size() const = 0;
+  // One rank of a mesh without the others (runtime/comm/alone.h).
+  virtual bool alone() const { return false; }
+  // Among the ranks of this host.
+  virtual uint32_t local_rank() const = 0;
+  virtual uint32_t local_size() const = 0;
+  // Every rank calls it, in the same order, each with the members of its own group in order and its place among them.
+  virtual Result<std::unique_ptr<Group>> group(const std::vector<uint32_t> &members, uint32_t place) = 0;
+};
+
+} // namespace k31::comm
