@@ -1,7 +1,6 @@
 // k31-run verify: two plans on the same input, operation by operation.
 #include "runtime/base/cat.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/plan/mesh.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
 #include "tools/k31_run/lockstep.h"
@@ -59,6 +58,10 @@ Result<void> comparable(const plan::Plan &a, const plan::Plan &b) {
                 cat("the plan is of layers ", x.layer_begin(), ":", x.layer_end(), " of ", x.layers(), ", hidden ", x.hidden(),
                     ", vocabulary ", x.vocab(), ", the reference of layers ", y.layer_begin(), ":", y.layer_end(), " of ",
                     y.layers(), ", hidden ", y.hidden(), ", vocabulary ", y.vocab(), "; give plans of the same layers"));
+  // What one rank computes before its sums are added to those of others has no counterpart in another mesh.
+  if (a.mesh()->tp() != b.mesh()->tp() || a.mesh()->dp() != b.mesh()->dp() || a.mesh()->ep() != b.mesh()->ep() ||
+      a.mesh()->pp() != b.mesh()->pp())
+    return fail(Code::invalid_input, "the plan and the reference are for other meshes; give a reference for the plan's mesh");
   return {};
 }
 
@@ -73,12 +76,10 @@ public:
     K31_ASSIGN(const std::vector<int32_t> ids, tokens());
     bound = options.bound.value_or(same_types() ? 1e-3 : 0.1);
     K31_TRY(ranks().enter(plan->plan()));
-    // The reference may be of one rank, which each rank then runs by itself, or of the same mesh.
-    comm::World *theirs = world_size(*reference->plan().mesh()) == 1 ? nullptr : ranks().world();
     K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads, .world = ranks().world()}));
     K31_TRY(reference->bind({.weights = options.reference_weights.empty() ? options.weights : options.reference_weights,
                              .threads = options.threads,
-                             .world = theirs}));
+                             .world = ranks().world()}));
     K31_TRY(run_all(ids));
     return report();
   }
