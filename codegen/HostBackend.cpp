@@ -19,7 +19,7 @@ using namespace mlir;
 namespace k31 {
 
 // Changes whenever the same input would give other code: part of every symbol and cache key.
-static constexpr StringLiteral kGeneration = "host 1, LLVM " LLVM_VERSION_STRING;
+static constexpr StringLiteral kGeneration = "host 2, LLVM " LLVM_VERSION_STRING;
 
 // The fused region as bitcode; it depends on the region alone.
 static FailureOr<std::string> regionBitcode(Region &region) {
@@ -50,6 +50,15 @@ static std::string symbolOf(const HostKernel &kernel, StringRef region) {
 
 namespace {
 
+// Levels that differ only in how they multiply bf16 give the same code where a kernel does not: the one that does without.
+const HostLevel *levelOfCode(const HostLevel *level, ArrayRef<HostLevel> all, StringRef kernel) {
+  if (level->bf16Products && !hostBitcode(kernel).contains("k31_bf16_products"))
+    for (const HostLevel &plain : all)
+      if (!plain.bf16Products && plain.cpu == level->cpu)
+        return &plain;
+  return level;
+}
+
 struct Job {
   const HostKernel *kernel;
   const std::string *region;
@@ -59,8 +68,9 @@ struct Job {
 
 class Compiler {
 public:
-  Compiler(MutableArrayRef<HostKernel> kernels, SmallVector<const HostLevel *> levels, ObjectCache cache)
-      : kernels(kernels), levels(std::move(levels)), cache(std::move(cache)), context(kernels.front().loc.getContext()) {}
+  Compiler(MutableArrayRef<HostKernel> kernels, const Target &target, SmallVector<const HostLevel *> levels, ObjectCache cache)
+      : kernels(kernels), target(target), levels(std::move(levels)), cache(std::move(cache)),
+        context(kernels.front().loc.getContext()) {}
 
   LogicalResult lowerRegions() {
     regions.resize(kernels.size());
@@ -79,16 +89,18 @@ public:
     });
   }
 
-  // One job a symbol and level, in the order of symbols.
+  // One job a symbol and level of its code, in the order of symbols.
   void plan() {
-    std::map<std::string, size_t> bySymbol;
     for (auto [i, kernel] : llvm::enumerate(kernels)) {
       kernel.symbol = symbolOf(kernel, regions[i]);
       bySymbol.emplace(kernel.symbol, i);
     }
     for (const HostLevel *level : levels)
-      for (const auto &[symbol, i] : bySymbol)
-        jobs.push_back({&kernels[i], &regions[i], level, {}});
+      for (const auto &[symbol, i] : bySymbol) {
+        const HostLevel *code = levelOfCode(level, target.hostLevels(), kernels[i].name);
+        if (jobOf.try_emplace({symbol, code}, jobs.size()).second)
+          jobs.push_back({&kernels[i], &regions[i], code, {}});
+      }
   }
 
   LogicalResult compile(HostCompileStats &stats) {
@@ -112,9 +124,10 @@ public:
       if (!memory)
         return emitError(kernels.front().loc) << toString(memory.takeError());
       std::vector<std::pair<std::string, std::string>> objects;
-      for (const Job &job : jobs)
-        if (job.level == level)
-          objects.emplace_back(job.kernel->symbol, job.object);
+      for (const auto &[symbol, i] : bySymbol) {
+        const HostLevel *code = levelOfCode(level, target.hostLevels(), kernels[i].name);
+        objects.emplace_back(symbol, jobs[jobOf.at({symbol, code})].object);
+      }
       objects.emplace_back("memory", std::move(*memory));
       Expected<std::string> code = linkHostImage(objects);
       if (!code)
@@ -141,11 +154,14 @@ private:
   }
 
   MutableArrayRef<HostKernel> kernels;
+  const Target &target;
   SmallVector<const HostLevel *> levels;
   ObjectCache cache;
   MLIRContext *context;
-  std::vector<std::string> regions; // bitcode, one a kernel
+  std::vector<std::string> regions;       // bitcode, one a kernel
+  std::map<std::string, size_t> bySymbol; // a kernel of each symbol
   std::vector<Job> jobs;
+  std::map<std::pair<std::string, const HostLevel *>, size_t> jobOf;
 };
 
 } // namespace
@@ -171,7 +187,7 @@ FailureOr<std::vector<HostImage>> compileHostKernels(MutableArrayRef<HostKernel>
   if (!objects)
     return emitError(kernels.front().loc) << toString(objects.takeError());
   HostCompileStats own;
-  Compiler compiler(kernels, std::move(levels), std::move(*objects));
+  Compiler compiler(kernels, target, std::move(levels), std::move(*objects));
   if (failed(compiler.lowerRegions()))
     return failure();
   compiler.plan();

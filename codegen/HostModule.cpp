@@ -36,8 +36,8 @@ static Expected<std::unique_ptr<TargetMachine>> targetMachine(const HostLevel &l
   if (!target)
     return fail(error);
   TargetOptions options;
-  return std::unique_ptr<TargetMachine>(
-      target->createTargetMachine(triple, level.name, "", options, Reloc::PIC_, CodeModel::Small, CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(triple, level.cpu, level.more, options, Reloc::PIC_,
+                                                                    CodeModel::Small, CodeGenOptLevel::Aggressive));
 }
 
 static Expected<std::unique_ptr<Module>> parse(StringRef bitcode, StringRef name, LLVMContext &context) {
@@ -58,7 +58,9 @@ static void setLevel(Module &module, const HostLevel &level, TargetMachine &mach
       f.removeFnAttr(name);
     if (f.isDeclaration())
       continue;
-    f.addFnAttr("target-cpu", level.name);
+    f.addFnAttr("target-cpu", level.cpu);
+    if (!level.more.empty())
+      f.addFnAttr("target-features", level.more);
     f.addFnAttr("prefer-vector-width", width);
     f.addFnAttr("min-legal-vector-width", width);
   }
@@ -148,6 +150,7 @@ Expected<std::string> compileHostObject(const HostKernel &kernel, StringRef regi
   // Regions of phases that this Config does not have are called in dead code only.
   defineConstant(m, "k31_config", kernel.config);
   defineConstant(m, "k31_vector_bytes", {level.vectorBytes});
+  defineConstant(m, "k31_bf16_products", {level.bf16Products});
   entry->setName(kernel.symbol);
   entry->setLinkage(GlobalValue::ExternalLinkage);
   entry->setVisibility(GlobalValue::DefaultVisibility);

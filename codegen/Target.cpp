@@ -9,9 +9,17 @@ namespace k31 {
 static constexpr StringLiteral kV3[] = {"avx2", "bmi", "bmi2", "cmov", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt"};
 static constexpr StringLiteral kV4[] = {"avx2", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl", "bmi",   "bmi2",
                                         "cmov", "cx16",     "f16c",     "fma",      "lzcnt",   "movbe",    "popcnt"};
+static constexpr StringLiteral kV4Bf16[] = {"avx2",     "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f",
+                                            "avx512vl", "bmi",        "bmi2",     "cmov",     "cx16",     "f16c",
+                                            "fma",      "lzcnt",      "movbe",    "popcnt"};
+static constexpr StringLiteral kV4Amx[] = {"amx-bf16", "amx-tile", "avx2",     "avx512bf16", "avx512bw", "avx512cd",
+                                           "avx512dq", "avx512f",  "avx512vl", "bmi",        "bmi2",     "cmov",
+                                           "cx16",     "f16c",     "fma",      "lzcnt",      "movbe",    "popcnt"};
 static constexpr HostLevel kHostLevels[] = {
-    {"x86-64-v4", kV4, 64},
-    {"x86-64-v3", kV3, 32},
+    {"x86-64-v4-amx", "x86-64-v4", "+avx512bf16,+amx-tile,+amx-bf16", kV4Amx, 64, 2},
+    {"x86-64-v4-bf16", "x86-64-v4", "+avx512bf16", kV4Bf16, 64, 1},
+    {"x86-64-v4", "x86-64-v4", "", kV4, 64, 0},
+    {"x86-64-v3", "x86-64-v3", "", kV3, 32, 0},
 };
 
 static Error refuse(const std::string &message) { return createStringError(inconvertibleErrorCode(), message); }

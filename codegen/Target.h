@@ -6,12 +6,14 @@
 
 namespace k31 {
 
-// A variant of the host image. `name` is LLVM's processor that code is generated for; a plan names all of `required`, so that the
-// runtime takes the image only where the processor has them.
+// A variant of the host image. Code is generated for LLVM's processor `cpu` with the features `more`; a plan names all of
+// `required`, so that the runtime takes the image only where the processor has them.
 struct HostLevel {
   llvm::StringLiteral name;
+  llvm::StringLiteral cpu, more;
   llvm::ArrayRef<llvm::StringLiteral> required;
-  int vectorBytes; // registers that the kernels may count on
+  int vectorBytes;  // registers that the kernels may count on
+  int bf16Products; // k31_bf16_products of the kernels
 };
 
 class Target {

@@ -3,6 +3,8 @@
 #include <sched.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace k31 {
@@ -96,12 +98,24 @@ uint64_t saved_state() {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
+// Linux gives the registers of AMX to processes that ask, once for all their threads.
+bool amx_permitted() {
+#if defined(__linux__)
+  constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM
+  static const bool permitted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return permitted;
+#else
+  return false;
+#endif
+}
+
 bool present(const Feature &feature) {
   unsigned registers[4];
   if (!__get_cpuid_count(feature.leaf, feature.subleaf, &registers[eax], &registers[ebx], &registers[ecx], &registers[edx]))
     return false;
   static const uint64_t saved = saved_state();
-  return (registers[feature.where] >> feature.bit & 1) && (saved & feature.saved) == feature.saved;
+  return (registers[feature.where] >> feature.bit & 1) && (saved & feature.saved) == feature.saved &&
+         (feature.saved != kAmx || amx_permitted());
 }
 
 } // namespace

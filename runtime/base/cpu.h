@@ -5,7 +5,7 @@
 
 namespace k31 {
 
-// False for a name that this build does not know.
+// False for a name that this build does not know. Asking for a feature of AMX asks the system for its registers too.
 bool cpu_has(std::string_view feature);
 
 // Every known feature that this machine has.

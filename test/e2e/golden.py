@@ -63,7 +63,12 @@ def make_random(name, work):
 def best_level():
     """The best processor level of this machine, which spares the compile of the others."""
     flags = next((set(line.split(":")[1].split()) for line in open("/proc/cpuinfo") if line.startswith("flags")), set())
-    return "x86-64-v4" if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags else "x86-64-v3"
+    if not {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+        return "x86-64-v3"
+    if "avx512_bf16" not in flags:
+        return "x86-64-v4"
+    # Whether the system gives out the registers of AMX is known to the runtime alone.
+    return "x86-64-v4-amx,x86-64-v4-bf16" if {"amx_tile", "amx_bf16"} <= flags else "x86-64-v4-bf16"
 
 
 class Model:

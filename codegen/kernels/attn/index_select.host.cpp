@@ -2,9 +2,9 @@
 //
 // Scores: 32 keys at a time are transposed to [dim, key], so that lanes are keys, the query's values are broadcast, and neither a
 // dot product nor the sum over heads needs a horizontal sum. Selection: scores become unsigned keys of the same order, a radix
-// selection (11, 11 and 10 bits) finds the smallest selected key and how many of its equals are taken, and one walk in ascending
-// position writes the indices. All of it is linear in the context; the workspace row holds the keys and, behind them, the
-// candidates of the next digit.
+// selection (digits of 11, 11 and 10 bits, or four of 8 for a short context) finds the smallest selected key and how many of its
+// equals are taken, and one walk in ascending position writes the indices. All of it is linear in the context; the workspace row
+// holds the keys and, behind them, the candidates of the next digit.
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/common/host.h"
 
@@ -108,14 +108,17 @@ K31_INLINE void score(const Query &x, const float *keys, uint32_t *out) {
   }
 }
 
-// The k-th largest of n keys; `ties` becomes how many keys equal to it belong to the k largest. 1 <= k <= n.
+// The k-th largest of n keys, by digits of Bits bits; `ties` becomes how many keys equal to it belong to the k largest.
+// 1 <= k <= n.
+template <int Bits>
 K31_INLINE uint32_t kth_largest(const uint32_t *keys, uint32_t *scratch, int64_t n, int64_t k, int64_t &ties) {
-  constexpr int kBins = 2048;
+  constexpr int kBins = 1 << Bits;
   uint32_t found = 0;
   const uint32_t *from = keys;
-  for (int digit = 0; digit < 3; ++digit) {
-    const int shift = digit == 0 ? 21 : digit == 1 ? 10 : 0;
-    const uint32_t mask = digit == 2 ? 1023 : 2047;
+  for (int shift = 32; shift > 0;) {
+    const int bits = shift < Bits ? shift : Bits;
+    const uint32_t mask = (1u << bits) - 1;
+    shift -= bits;
     uint32_t count[kBins];
     memset(count, 0, sizeof count);
     for (int64_t i = 0; i < n; ++i)
@@ -124,7 +127,7 @@ K31_INLINE uint32_t kth_largest(const uint32_t *keys, uint32_t *scratch, int64_t
     for (; count[bin] < k; --bin) // the counts add up to n >= k: ends before bin 0 is passed
       k -= count[bin];
     found |= bin << shift;
-    if (digit == 2)
+    if (shift == 0)
       break;
     int64_t kept = 0;
     for (int64_t i = 0; i < n; ++i) { // in place from the second digit on: writes never pass reads
@@ -157,7 +160,9 @@ K31_INLINE void select(const Args *args, int64_t row, uint32_t *workspace, Query
     memcpy(workspace + s, scores, (n - s < kKeys ? n - s : kKeys) * sizeof(uint32_t));
   }
   int64_t ties = 0;
-  const uint32_t lowest = kth_largest(workspace, workspace + c.max_context, n, c.top_k, ties);
+  // Few keys: bins cost more than passes.
+  const uint32_t lowest = n < 4096 ? kth_largest<8>(workspace, workspace + c.max_context, n, c.top_k, ties)
+                                   : kth_largest<11>(workspace, workspace + c.max_context, n, c.top_k, ties);
   for (int64_t s = 0, taken = 0; taken < c.top_k; ++s) {
     bool equal = workspace[s] == lowest;
     out[taken] = (int32_t)s;

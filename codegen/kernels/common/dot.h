@@ -8,6 +8,12 @@
 
 namespace k31::kernels {
 
+// What multiplies bf16 by bf16: 0 vectors of fp32, 1 AVX512-BF16, 2 AMX tiles as well. Set at specialisation, as k31_vector_bytes
+// is. A kernel that names it gets code of its own for each; others share theirs.
+extern "C" {
+__attribute__((weak)) int32_t k31_bf16_products = 0;
+}
+
 // Rows of x in one tile. 4 x 4 accumulators and their operands fit 32 registers of 16 lanes; 6 x 4 spill in LLVM's schedule.
 constexpr int kMaxTileRows = 4;
 // AVX2 has half of that in registers half as wide: one row of accumulators and little else.
@@ -26,6 +32,18 @@ K31_INLINE f32x4 lane_sums(f32x16 a, f32x16 b, f32x16 c, f32x16 d) {
 
 K31_INLINE f32x16 fma16(f32x16 a, f32x16 b, f32x16 c) { return __builtin_elementwise_fma(a, b, c); }
 
+// acc + the products of 32 packed bf16 pairs, two of them a lane.
+typedef __bf16 bf16x32 __attribute__((vector_size(64)));
+K31_INLINE f32x16 dot_bf16(f32x16 acc, u32x16 a, u32x16 b) {
+#if defined(__AVX512BF16__)
+  typedef float f32x16_gcc __attribute__((vector_size(64)));
+  return (f32x16)__builtin_ia32_dpbf16ps_512((f32x16_gcc)acc, (bf16x32)a, (bf16x32)b);
+#else
+  (void)a, (void)b;
+  return acc; // a build for tests of the other paths
+#endif
+}
+
 // Even and odd values of 32 packed bf16.
 K31_INLINE f32x16 even_bf16(u32x16 pairs) { return (f32x16)(pairs << 16); }
 K31_INLINE f32x16 odd_bf16(u32x16 pairs) { return (f32x16)(pairs & 0xffff0000u); }
@@ -39,7 +57,16 @@ K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *
   f32x16 acc[R][C];
   K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = splat(0); }
   int64_t i = 0;
-  if (x_type == DType::bf16 && w_type == DType::bf16) {
+  if (x_type == DType::bf16 && w_type == DType::bf16 && k31_bf16_products) {
+    for (; i + 32 <= k; i += 32) {
+      u32x16 wv[C];
+      K31_UNROLL for (int c = 0; c < C; ++c) wv[c] = load_vector<u32x16>((const uint16_t *)w[c] + i);
+      K31_UNROLL for (int r = 0; r < R; ++r) {
+        u32x16 xv = load_vector<u32x16>((const uint16_t *)x + r * ld_x + i);
+        K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = dot_bf16(acc[r][c], xv, wv[c]);
+      }
+    }
+  } else if (x_type == DType::bf16 && w_type == DType::bf16) {
     for (; i + 32 <= k; i += 32) {
       K31_UNROLL for (int odd = 0; odd < 2; ++odd) {
         f32x16 wv[C];

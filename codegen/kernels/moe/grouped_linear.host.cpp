@@ -2,8 +2,10 @@
 //
 // MXFP4 codes are decoded in registers and scaled by their block's power of two, which is exact, then used for up to four rows.
 // The unit of work is one expert by 16 output columns. Units cost what their rows cost plus the reading of the weights; tasks get
-// equal shares of that cost, so one crowded expert is spread over all tasks and empty experts take no part.
+// equal shares of that cost, so one crowded expert is spread over all tasks and empty experts take no part. Where there are AMX
+// tiles the unit is a panel of 128 rows of W (common/amx.h), which is decoded to bf16 once for all rows of the expert: exact.
 #include "codegen/kernels/moe/grouped_linear.h"
+#include "codegen/kernels/common/amx.h"
 #include "codegen/kernels/common/dot.h"
 #include "codegen/kernels/common/mxfp4.h"
 
@@ -44,6 +46,17 @@ template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const
           bytes[b] = s[i][first + b];
       f32x16 f = e8m0(bytes);
       memcpy(factor[i], &f, sizeof f);
+    }
+    if (k31_bf16_products && c.x_type == DType::bf16) {
+      for (int b = 0; b < n; ++b)
+        K31_UNROLL for (int i = 0; i < 4; ++i) {
+          u32x16 wv = pairs_e2m1(w[i] + (first + b) * kCodeBytes);
+          K31_UNROLL for (int r = 0; r < R; ++r) {
+            u32x16 xv = load_vector<u32x16>((const uint16_t *)x + r * (int64_t)c.ld_x + (first + b) * kScaleColumns);
+            acc[r][i] = fma16(dot_bf16(splat(0), xv, wv), splat(factor[i][b]), acc[r][i]);
+          }
+        }
+      continue;
     }
     for (int b = 0; b < n; ++b) {
       EvenOdd xv[R];
@@ -122,6 +135,43 @@ K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows,
     finish_row(args, row + r, unit, sums + r * kMaxWidth);
 }
 
+// ---- panels of W in AMX tiles
+constexpr int64_t kManyRows = 9; // as nn.linear
+
+K31_INLINE bool tiles_fit() {
+  const Config &c = k31_config;
+  return k31_bf16_products >= 2 && c.rows != 1 && c.x_type == DType::bf16 && (c.mxfp4 || c.w_type == DType::bf16) &&
+         c.k % kScaleColumns == 0;
+}
+
+// 32 columns of one row of W as pairs of bf16.
+K31_INLINE u32x16 row_pairs(const Args *args, int64_t row, int64_t column) {
+  const Config &c = k31_config;
+  if (!c.mxfp4)
+    return load_vector<u32x16>((const uint16_t *)args->w + row * c.k + column);
+  EvenOdd v = decode_e2m1((const uint8_t *)args->w + row * (c.k / 2) + column / 2);
+  f32x16 factor = e8m0((u8x16)scales(args)[(row * c.k + column) / kScaleColumns]);
+  return (u32x16)(v.even * factor) >> 16 | ((u32x16)(v.odd * factor) & 0xffff0000u);
+}
+
+// Rows [begin, end) of an expert by one panel. Not inlined: only here a task needs the stack that a panel takes.
+__attribute__((noinline)) void by_panel(const Args *args, int64_t expert, int64_t begin, int64_t end, int64_t index) {
+  const Config &c = k31_config;
+  Panel panel;
+  const int64_t first = index * kPanel, left = c.n - first;
+  const int columns = left < kPanel ? (int)(left + kLanes - 1) / kLanes * kLanes : kPanel;
+  const auto pairs = [&](int n, int64_t k) __attribute__((always_inline)) {
+    return first + n < c.n ? row_pairs(args, expert * c.n + first + n, k) : (u32x16)0u;
+  };
+  for (int64_t row = begin; row < end; row += kPanelRows) {
+    const int rows = end - row < kPanelRows ? (int)(end - row) : kPanelRows;
+    multiply_panel((const uint16_t *)args->x + row * c.ld_x, c.ld_x, rows, c.k, columns, panel, pairs);
+    for (int r = 0; r < rows; ++r)
+      for (int n = 0; n < columns; n += width())
+        finish_row(args, row + r, (first + n) / width(), panel.sums + r * kPanel + n);
+  }
+}
+
 K31_INLINE int64_t clamp(int64_t v, int64_t most) { return v < 0 ? 0 : v < most ? v : most; }
 
 } // namespace
@@ -129,7 +179,8 @@ K31_INLINE int64_t clamp(int64_t v, int64_t most) { return v < 0 ? 0 : v < most 
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
   const int32_t *offset = offsets(args);
-  int64_t units = (out_cols() + kLanes - 1) / kLanes, total = 0;
+  const int64_t width_of_unit = tiles_fit() ? kPanel / (c.pair ? 2 : 1) : kLanes; // output columns
+  int64_t units = (out_cols() + width_of_unit - 1) / width_of_unit, total = 0;
   for (int64_t e = 0; e < c.experts; ++e)
     if (offset[e + 1] > offset[e])
       total += units * (offset[e + 1] - offset[e] + kWeightCost);
@@ -144,6 +195,15 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     int64_t first = clamp((work.begin - start + cost - 1) / cost, units),
             last = clamp((work.end - start + cost - 1) / cost, units);
     start += units * cost;
+    if (tiles_fit()) {
+      if (end - begin >= kManyRows) {
+        for (int64_t unit = first; unit < last; ++unit)
+          by_panel(args, e, begin, end, unit);
+        continue;
+      }
+      const int64_t all = (out_cols() + kLanes - 1) / kLanes; // from here on in units of 16 columns
+      first = clamp(first * width_of_unit / kLanes, all), last = clamp(last * width_of_unit / kLanes, all);
+    }
     for (int64_t row0 = begin; row0 < end; row0 += block) {
       int64_t row1 = row0 + block < end ? row0 + block : end;
       for (int64_t unit = first; unit < last; ++unit)

@@ -2,7 +2,9 @@
 //
 // The unit of work is one block of rows of x by 16 output columns. Rows of a block stay in the second-level cache while the 16
 // (or 2 x 16) rows of W pass by once; with few live rows there is one block and W is read from memory exactly once.
+// Where there are AMX tiles and many bf16 rows, it is one panel of W (common/amx.h); its sums are rounded in another order.
 #include "codegen/kernels/nn/linear.h"
+#include "codegen/kernels/common/amx.h"
 #include "codegen/kernels/common/dot.h"
 #include "codegen/kernels/common/operand.h"
 
@@ -58,11 +60,43 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
                                                             row * c.out_ld[i] + col, load_vector<f32x16>(out + i * kLanes), n);
 }
 
+// Rows from which on tiles pay: fewer are done while W comes from memory.
+constexpr int64_t kManyRows = 9;
+
+K31_INLINE bool tiles_fit() {
+  const Config &c = k31_config;
+  return k31_bf16_products >= 2 && c.rows != 1 && c.x_type == DType::bf16 && c.w_type == DType::bf16 && c.k % 32 == 0;
+}
+
+// All live rows by panels of W. Not inlined: only here a task needs the stack that a panel takes.
+__attribute__((noinline)) void by_panels(const Args *args, uint32_t task, uint32_t tasks) {
+  const Config &c = k31_config;
+  Panel panel;
+  const int64_t live = *args->live;
+  Range panels = share((c.n + kPanel - 1) / kPanel, task, tasks);
+  for (int64_t p = panels.begin; p < panels.end; ++p) {
+    const int64_t first = p * kPanel, left = c.n - first;
+    const int columns = left < kPanel ? (int)(left + kLanes - 1) / kLanes * kLanes : kPanel;
+    const auto pairs = [&](int n, int64_t k) __attribute__((always_inline)) {
+      return first + n < c.n ? load_vector<u32x16>((const uint16_t *)args->w + (first + n) * c.k + k) : (u32x16)0u;
+    };
+    for (int64_t row = 0; row < live; row += kPanelRows) {
+      const int rows = live - row < kPanelRows ? (int)(live - row) : kPanelRows;
+      multiply_panel((const uint16_t *)args->x + row * c.ld_x, c.ld_x, rows, c.k, columns, panel, pairs);
+      for (int r = 0; r < rows; ++r)
+        for (int n = 0; n < columns; n += width())
+          finish_row(args, row + r, (first + n) / width(), panel.sums + r * kPanel + n);
+    }
+  }
+}
+
 } // namespace
 
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
   int64_t live = *args->live, units = (out_cols() + kLanes - 1) / kLanes;
+  if (tiles_fit() && live >= kManyRows)
+    return by_panels(args, task, tasks);
   int64_t block = block_rows(c.k, c.x_type), blocks = (live + block - 1) / block;
   Range work = share(blocks * units, task, tasks);
   for (int64_t item = work.begin; item < work.end; ++item) {

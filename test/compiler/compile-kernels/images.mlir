@@ -7,12 +7,14 @@
 
 // LEVEL-NOT: x86-64-v4
 // LEVEL: plan.kernel @a {{.*}} images [@"x86-64-v3"]
-// UNKNOWN: processor level '8086' is unknown; levels of target cpu are x86-64-v4, x86-64-v3
+// UNKNOWN: processor level '8086' is unknown; levels of target cpu are x86-64-v4-amx, x86-64-v4-bf16, x86-64-v4, x86-64-v3
 
 // Two kernels that are equal share a symbol; the text of the Config and the images replace the spec and the region.
+// CHECK: plan.image @"x86-64-v4-amx" "x86-64-v4-amx" features ["amx-bf16", "amx-tile", "avx2"
+// CHECK: plan.image @"x86-64-v4-bf16" "x86-64-v4-bf16" features ["avx2", "avx512bf16", "avx512bw"
 // CHECK: plan.image @"x86-64-v4" "x86-64-v4" features ["avx2", "avx512bw"
 // CHECK: plan.image @"x86-64-v3" "x86-64-v3" features ["avx2", "bmi"
-// CHECK: plan.kernel @a "nn.row neg" symbol "[[S:k31_[0-9a-f]+]]" images [@"x86-64-v4", @"x86-64-v3"] config "cols = 16, inputs = 1, ld = [16], out_ld = [16], outputs = 1, rows = 1"
+// CHECK: plan.kernel @a "nn.row neg" symbol "[[S:k31_[0-9a-f]+]]" images [@"x86-64-v4-amx", @"x86-64-v4-bf16", @"x86-64-v4", @"x86-64-v3"] config "cols = 16, inputs = 1, ld = [16], out_ld = [16], outputs = 1, rows = 1"
 // CHECK-NOT: spec
 // CHECK: plan.kernel @b "nn.row neg" symbol "[[S]]"
 plan.kernel @a "nn.row neg" symbol "" images [] config ""
