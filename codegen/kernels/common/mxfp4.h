@@ -31,18 +31,35 @@ K31_INLINE EvenOdd decode_e2m1(const uint8_t *codes) {
   return {__builtin_convertvector((f16x16)even16, f32x16), __builtin_convertvector((f16x16)odd16, f32x16)};
 }
 
-// The same as 32 bf16 in the order of the columns: two a lane.
+// bf16 numbers of 32 codes, one in the low bits of each 16. AVX512-BF16 only, as whatever multiplies them. The look-up takes five
+// bits of each; the table holds everything twice, so that the fifth does not matter.
+K31_INLINE u32x16 look_up_e2m1(u32x16 codes) {
+#if defined(__AVX512BF16__)
+  typedef unsigned short Words __attribute__((vector_size(64)));
+  typedef short SignedWords __attribute__((vector_size(64)));
+  const Words table = {0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x8000, 0xbf00, 0xbf80,
+                       0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0, 0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040,
+                       0x4080, 0x40c0, 0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0};
+  return (u32x16)__builtin_ia32_permvarhi512((SignedWords)table, (SignedWords)codes);
+#else
+  return codes; // a build for tests of the other paths
+#endif
+}
+
+// 32 columns as bf16 in their order: two a lane.
 K31_INLINE u32x16 pairs_e2m1(const uint8_t *codes) {
   u32x16 u = __builtin_convertvector(load_vector<u8x16>(codes), u32x16);
-#if defined(__AVX512BF16__)
-  typedef short i16x32 __attribute__((vector_size(64)));
-  const i16x32 table = {0x0000,        0x3f00,        0x3f80,        0x3fc0,        0x4000,        0x4040,
-                        0x4080,        0x40c0,        (short)0x8000, (short)0xbf00, (short)0xbf80, (short)0xbfc0,
-                        (short)0xc000, (short)0xc040, (short)0xc080, (short)0xc0c0};
-  return (u32x16)__builtin_ia32_permvarhi512(table, (i16x32)((u & 15u) | (u >> 4) << 16));
-#else
-  return u; // a build for tests of the other paths
-#endif
+  return look_up_e2m1(u | u << 12);
+}
+
+// 128 columns at a time need no widening: 64 bytes are 32 words of four codes, and a shift brings each of them down. Vector c
+// then holds columns 8 l + c and 8 l + 4 + c in lane l, and so must x.
+constexpr int kWideColumns = 128;
+K31_INLINE void order_for_words(const uint16_t *x, int64_t k, uint32_t *to) {
+  for (int64_t block = 0; block < k; block += kWideColumns)
+    for (int c = 0; c < 4; ++c)
+      for (int l = 0; l < kLanes; ++l)
+        *to++ = (uint32_t)x[block + 8 * l + c] | (uint32_t)x[block + 8 * l + 4 + c] << 16;
 }
 
 // 16 E8M0 scales as fp32: 2^(s - 127). Both ends of the range need the top mantissa bit: s = 0 is the subnormal 2^-127, 255 is

@@ -75,6 +75,90 @@ template <int R> K31_INLINE void packed_tile(const void *x, const uint8_t *const
   }
 }
 
+// ---- few rows of bf16 by packed weights, 128 columns at a time
+constexpr int64_t kMaxOrdered = 8192; // columns of a row of x that is kept in the order of the codes
+
+typedef uint8_t u8x4 __attribute__((ext_vector_type(4)));
+
+struct Ordered {
+  alignas(64) uint32_t x[kMaxTileRows][kMaxOrdered / 2];
+};
+
+K31_INLINE bool words_fit(int64_t rows) {
+  const Config &c = k31_config;
+  return k31_bf16_products && c.mxfp4 && c.x_type == DType::bf16 && c.k % kWideColumns == 0 && c.k <= kMaxOrdered &&
+         rows <= kMaxTileRows;
+}
+
+// As packed_tile. The four rows of W behind these are asked for: they come from memory next.
+template <int R> K31_INLINE void ordered_tile(const Ordered &x, const uint8_t *const *w, const uint8_t *const *s, float *sums) {
+  const Config &c = k31_config;
+  f32x16 acc[R][4];
+  K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int i = 0; i < 4; ++i) acc[r][i] = splat(0); }
+  const int wide = c.k / kWideColumns; // each has four scales
+  for (int b = 0; b < wide; ++b) {
+    K31_UNROLL for (int i = 0; i < 4; ++i) {
+      const uint8_t *codes = w[i] + b * (kWideColumns / 2);
+      __builtin_prefetch(codes + 2 * c.k);
+      u32x16 u = load_vector<u32x16>(codes);
+      u8x4 four = load_vector<u8x4>(s[i] + 4 * b);
+      f32x16 factor = e8m0(__builtin_shufflevector(four, four, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3));
+      u32x16 wv[4];
+      K31_UNROLL for (int v = 0; v < 4; ++v) wv[v] = look_up_e2m1(u >> (4 * v));
+      K31_UNROLL for (int r = 0; r < R; ++r) {
+        f32x16 part = splat(0);
+        K31_UNROLL for (int v = 0; v < 4; ++v) part = dot_bf16(part, load_vector<u32x16>(x.x[r] + (b * 4 + v) * kLanes), wv[v]);
+        acc[r][i] = fma16(part, factor, acc[r][i]);
+      }
+    }
+  }
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    f32x4 total = lane_sums(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+    memcpy(sums + r * kMaxWidth, &total, sizeof total);
+  }
+}
+
+K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const float *sums);
+
+template <int R> K31_INLINE void ordered_unit(const Args *args, const Ordered &x, int64_t expert, int64_t row, int64_t unit) {
+  const Config &c = k31_config;
+  alignas(64) float sums[kMaxTileRows * kMaxWidth];
+  for (int j = 0; j < width(); j += 4) {
+    const uint8_t *w[4], *s[4];
+    for (int i = 0; i < 4; ++i) {
+      int64_t n = unit * width() + j + i, at = expert * c.n + (n < c.n ? n : c.n - 1);
+      w[i] = (const uint8_t *)args->w + at * (c.k / 2), s[i] = scales(args) + at * (c.k / kScaleColumns);
+    }
+    ordered_tile<R>(x, w, s, sums + j);
+  }
+  for (int r = 0; r < R; ++r)
+    finish_row(args, row + r, unit, sums + r * kMaxWidth);
+}
+
+// Rows [begin, end) of an expert by units [first, last). Not inlined: only here a task needs the stack of `Ordered`.
+__attribute__((noinline)) void by_words(const Args *args, int64_t expert, int64_t begin, int64_t end, int64_t first,
+                                        int64_t last) {
+  const Config &c = k31_config;
+  Ordered x;
+  for (int64_t row = begin; row < end; ++row)
+    order_for_words((const uint16_t *)args->x + row * c.ld_x, c.k, x.x[row - begin]);
+  for (int64_t unit = first; unit < last; ++unit)
+    switch (end - begin) {
+    case 1:
+      ordered_unit<1>(args, x, expert, begin, unit);
+      break;
+    case 2:
+      ordered_unit<2>(args, x, expert, begin, unit);
+      break;
+    case 3:
+      ordered_unit<3>(args, x, expert, begin, unit);
+      break;
+    default:
+      ordered_unit<4>(args, x, expert, begin, unit);
+      break;
+    }
+}
+
 // The sums of R rows of one expert; past the last row of W that row is repeated, its sums are not stored.
 template <int R> K31_INLINE void sums_of(const Args *args, int64_t expert, int64_t row, int64_t unit, float *sums) {
   const Config &c = k31_config;
@@ -203,6 +287,10 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       }
       const int64_t all = (out_cols() + kLanes - 1) / kLanes; // from here on in units of 16 columns
       first = clamp(first * width_of_unit / kLanes, all), last = clamp(last * width_of_unit / kLanes, all);
+    }
+    if (words_fit(end - begin)) {
+      by_words(args, e, begin, end, first, last);
+      continue;
     }
     for (int64_t row0 = begin; row0 < end; row0 += block) {
       int64_t row1 = row0 + block < end ? row0 + block : end;
