@@ -1,5 +1,6 @@
 // How many tasks a launch is split into on the host. It depends on the op alone, never on the machine that compiles.
 #pragma once
+#include "dialects/Support/Notes.h"
 #include <cstdint>
 #include <string>
 
@@ -14,13 +15,15 @@ struct Work {
 
 struct Split {
   uint32_t tasks;
-  std::string reason; // with the numbers that were compared
+  std::string reason;                         // with the numbers that were compared
+  llvm::SmallVector<Candidate, 0> candidates; // numbers of tasks and their estimated times; empty: one was possible
 };
 
-Split splitWork(Work work);
+// "7 tasks"
+std::string tasksText(uint32_t tasks);
 
-// As above, with scratch of `rowBytes` a task; all tasks together stay within kWorkspaceLimit.
-Split splitWork(Work work, uint64_t rowBytes);
+// The cheapest split. Each task needs `scratch` bytes, and all of them together stay within kWorkspaceLimit.
+Split splitWork(Work work, uint64_t scratch = 0);
 
 inline constexpr uint64_t kWorkspaceLimit = uint64_t(256) << 20;
 

@@ -46,7 +46,7 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
     c.ranked = op.getCoordinate() != nullptr;
     c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
     c.capacity = c.groups > 1 ? read.number(dim(op.getX(), 0) / c.groups, "rows of a group") : 0;
-    return read.spec("moe.permute", c, Split{1, "the rows of an expert follow from a sum over all tokens: one task"});
+    return read.spec("moe.permute", c, Split{1, "the rows of an expert follow from a sum over all tokens", {}});
   }
 };
 

@@ -88,7 +88,8 @@ FailureOr<KernelSpec> OpReader::cudaSpec(StringRef name, DictionaryAttr config) 
   spec.tile = launch->tile, spec.grid = launch->grid, spec.block = launch->block, spec.smem = launch->smem;
   spec.maps = launch->maps, spec.mapsAt = launch->mapsAt;
   uint64_t blocks = uint64_t(spec.grid[0]) * spec.grid[1] * spec.grid[2];
-  spec.reason = formatv("{0} blocks of {1} threads with {2} bytes of shared memory", blocks, spec.block, spec.smem);
+  spec.choice = formatv("{0} blocks of {1} threads", blocks, spec.block);
+  spec.reason = formatv("the rule of {0}.tile.h for this Config; {1} bytes of shared memory", name, spec.smem);
   return spec;
 }
 

@@ -60,7 +60,7 @@ public:
     mlir::DictionaryAttr fields = configToDictionary(op->getContext(), config);
     if (target.isCuda())
       return cudaSpec(name, fields);
-    return KernelSpec{name.str(), fields, split.tasks, workspace, split.reason};
+    return KernelSpec{name.str(), fields, split.tasks, workspace, tasksText(split.tasks), split.reason, split.candidates};
   }
   bool failed() const { return bad; }
 

@@ -28,7 +28,7 @@ public:
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
     builder.setInsertionPointToEnd(module->getBody());
-    if (failed(facts()) || failed(memory()) || failed(code()))
+    if (failed(facts()) || failed(memory()) || failed(code()) || failed(notes()))
       return nullptr;
     for (const plan::Entry *entry : *source.entries()) {
       builder.setInsertionPointToEnd(module->getBody());
@@ -43,7 +43,7 @@ private:
   Location loc;
   OpBuilder builder;
   SmallVector<StringRef> arenaNames;
-  SmallVector<FlatSymbolRefAttr> imageSymbols, kernelSymbols;
+  SmallVector<FlatSymbolRefAttr> imageSymbols, kernelSymbols, noteSymbols;
   llvm::StringSet<> symbols;
 
   LogicalResult refuse(const Twine &what) { return emitError(loc) << what << "; the plan is damaged, compile it again"; }
@@ -180,6 +180,37 @@ private:
     return success();
   }
 
+  LogicalResult notes() {
+    for (uint32_t i = 0; source.notes() && i < source.notes()->size(); ++i) {
+      const plan::Note &note = *source.notes()->Get(i);
+      SmallVector<StringRef> choices;
+      SmallVector<int64_t> times;
+      for (uint32_t c = 0; note.candidates() && c < note.candidates()->size(); ++c) {
+        choices.push_back(text(note.candidates()->Get(c)->choice()));
+        times.push_back(static_cast<int64_t>(note.candidates()->Get(c)->nanoseconds()));
+      }
+      std::string symbol = ("note." + Twine(i)).str();
+      if (failed(newSymbol(symbol)))
+        return failure();
+      auto op = ir::NoteOp::create(builder, loc, symbol, text(note.about()), text(note.choice()), text(note.reason()),
+                                   builder.getStrArrayAttr(choices), builder.getDenseI64ArrayAttr(times));
+      noteSymbols.push_back(FlatSymbolRefAttr::get(op));
+    }
+    return success();
+  }
+
+  LogicalResult giveNotes(Operation *op, const flatbuffers::Vector<uint32_t> *numbers) {
+    SmallVector<Attribute> symbols;
+    for (uint32_t number : list<uint32_t>(numbers)) {
+      if (number >= noteSymbols.size())
+        return refuse("note " + Twine(number) + " of " + Twine(noteSymbols.size()) + " is named");
+      symbols.push_back(noteSymbols[number]);
+    }
+    if (!symbols.empty())
+      op->setAttr(ir::kNotes, builder.getArrayAttr(symbols));
+    return success();
+  }
+
   // One slice a use: a plan no longer says which uses of a range are the same buffer, and check-plan takes a value for one.
   FailureOr<Value> slice(uint32_t arena, uint64_t offset, ArrayRef<int64_t> shape, Type element) {
     if (failed(arenaExists(arena)))
@@ -249,10 +280,10 @@ private:
       maps = builder.getArrayAttr(list);
     }
     int32_t grid[] = {int32_t(launch.grid_x()), int32_t(launch.grid_y()), int32_t(launch.grid_z())};
-    ir::LaunchOp::create(builder, loc, kernelSymbols[launch.kernel()], number(launch.stream()),
+    auto op = ir::LaunchOp::create(builder, loc, kernelSymbols[launch.kernel()], number(launch.stream()),
                          builder.getDenseI32ArrayAttr(grid), number(launch.block_x()), number(launch.smem()), args,
                          builder.getDenseI32ArrayAttr(access), label(launch.label()), maps, number(launch.maps_at()));
-    return success();
+    return giveNotes(op, launch.notes());
   }
 
   LogicalResult add(const plan::Collective &c) {
@@ -264,10 +295,11 @@ private:
     FailureOr<Value> from = slice(*c.source()), to = slice(*c.dest());
     if (failed(from) || failed(to))
       return failure();
-    ir::CollectiveOp::create(builder, loc, static_cast<ir::CollectiveKind>(c.op()), static_cast<ir::MeshAxis>(c.axis()),
-                             static_cast<ir::Transport>(c.transport()), builder.getStringAttr(plan::EnumNameDType(c.dtype())),
-                             c.count(), *from, *to, c.peer(), c.stream(), label(c.label()));
-    return success();
+    auto op =
+        ir::CollectiveOp::create(builder, loc, static_cast<ir::CollectiveKind>(c.op()), static_cast<ir::MeshAxis>(c.axis()),
+                                 static_cast<ir::Transport>(c.transport()), builder.getStringAttr(plan::EnumNameDType(c.dtype())),
+                                 c.count(), *from, *to, c.peer(), c.stream(), label(c.label()));
+    return giveNotes(op, c.notes());
   }
 
   LogicalResult add(const plan::Copy &copy) {
@@ -284,6 +316,8 @@ private:
     auto op = ir::EntryOp::create(builder, loc, text(entry.name()), static_cast<ir::EntryKind>(entry.kind()), entry.rows(),
                                   entry.segments(), entry.logit_rows(), entry.stage(), entry.streams(), entry.events());
     builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
+    if (failed(giveNotes(op, entry.notes())))
+      return failure();
     for (const plan::Binding *input : *entry.inputs())
       if (failed(add<ir::InputOp>(*input)))
         return failure();

@@ -39,7 +39,7 @@ public:
     number();
     for (Operation &op : *module.getBody())
       if (!isa<ir::KeyOp, ir::MeshOp, ir::ModelOp, ir::FileOp, ir::ArenaOp, ir::WeightsOp, ir::StateOp, ir::StateMemberOp,
-               ir::ImageOp, ir::KernelOp, ir::EntryOp>(op))
+               ir::ImageOp, ir::KernelOp, ir::NoteOp, ir::EntryOp>(op))
         return op.emitOpError("has no table in a plan file; run convert-ops-to-plan");
     if (failed(one<ir::KeyOp>()) || failed(one<ir::MeshOp>()) || failed(one<ir::ModelOp>()) || failed(one<ir::StateOp>()))
       return failure();
@@ -47,14 +47,14 @@ public:
     if (failed(addAll<ir::KeyOp>()) || failed(addAll<ir::MeshOp>()) || failed(addAll<ir::ModelOp>()) ||
         failed(addAll<ir::ArenaOp>()) || failed(addAll<ir::FileOp>()) || failed(addAll<ir::WeightsOp>()) ||
         failed(addAll<ir::StateOp>()) || failed(addAll<ir::StateMemberOp>()) || failed(addAll<ir::ImageOp>()) ||
-        failed(addAll<ir::KernelOp>()) || failed(addAll<ir::EntryOp>()))
+        failed(addAll<ir::KernelOp>()) || failed(addAll<ir::NoteOp>()) || failed(addAll<ir::EntryOp>()))
       return failure();
     auto stateGroup = plan::CreateStateGroup(builder, state.getBlockTokens(), state.getBlocks(), state.getSlots(),
                                              builder.CreateVector(members));
     auto root =
         plan::CreatePlan(builder, kPlanMajor, kPlanMinor, key, mesh, model, builder.CreateVector(arenas),
                          builder.CreateVector(files), builder.CreateVector(weights), stateGroup, builder.CreateVector(images),
-                         builder.CreateVector(kernels), builder.CreateVector(entries), reserve);
+                         builder.CreateVector(kernels), builder.CreateVector(entries), reserve, builder.CreateVector(notes));
     builder.Finish(root, plan::PlanIdentifier());
     return std::string(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize());
   }
@@ -70,7 +70,7 @@ private:
 
   ModuleOp module;
   fb::FlatBufferBuilder builder;
-  llvm::StringMap<uint32_t> arenaNumber, imageNumber, kernelNumber;
+  llvm::StringMap<uint32_t> arenaNumber, imageNumber, kernelNumber, noteNumber;
 
   fb::Offset<plan::Key> key;
   fb::Offset<plan::Mesh> mesh;
@@ -83,7 +83,9 @@ private:
   std::vector<fb::Offset<plan::StateMember>> members;
   std::vector<fb::Offset<plan::Image>> images;
   std::vector<fb::Offset<plan::Kernel>> kernels;
+  std::vector<fb::Offset<plan::Note>> notes;
   std::vector<fb::Offset<plan::Entry>> entries;
+  std::map<const void *, fb::Offset<fb::Vector<uint32_t>>> noteLists; // by attribute: layers share them
   // Equal slices share one table: most launches of an entry name the same inputs.
   std::map<std::tuple<uint32_t, uint64_t, uint64_t, int>, fb::Offset<plan::Slice>> slices;
 
@@ -102,6 +104,8 @@ private:
         imageNumber.try_emplace(image.getSymName(), imageNumber.size());
       else if (auto kernel = dyn_cast<ir::KernelOp>(op))
         kernelNumber.try_emplace(kernel.getSymName(), kernelNumber.size());
+      else if (auto note = dyn_cast<ir::NoteOp>(op))
+        noteNumber.try_emplace(note.getSymName(), noteNumber.size());
   }
 
   static LogicalResult find(Operation *op, const llvm::StringMap<uint32_t> &numbers, StringRef symbol, uint32_t &number) {
@@ -231,6 +235,33 @@ private:
     return success();
   }
 
+  LogicalResult add(ir::NoteOp op) {
+    std::vector<fb::Offset<plan::Candidate>> candidates;
+    for (auto [choice, time] : llvm::zip(op.getCandidates(), op.getNanoseconds()))
+      candidates.push_back(plan::CreateCandidate(builder, string(cast<StringAttr>(choice)), static_cast<uint64_t>(time)));
+    auto about = string(op.getAbout()), choice = string(op.getChoice()), reason = string(op.getReason());
+    fb::Offset<fb::Vector<fb::Offset<plan::Candidate>>> compared;
+    if (!candidates.empty())
+      compared = builder.CreateVector(candidates);
+    notes.push_back(plan::CreateNote(builder, about, choice, reason, compared));
+    return success();
+  }
+
+  // Null when the command or entry has none.
+  FailureOr<fb::Offset<fb::Vector<uint32_t>>> notesOf(Operation *op) {
+    auto symbols = op->getAttrOfType<ArrayAttr>(ir::kNotes);
+    if (!symbols || symbols.empty())
+      return fb::Offset<fb::Vector<uint32_t>>();
+    auto [at, isNew] = noteLists.try_emplace(symbols.getAsOpaquePointer());
+    if (!isNew)
+      return at->second;
+    std::vector<uint32_t> list;
+    for (auto symbol : symbols.getAsRange<FlatSymbolRefAttr>())
+      if (failed(find(op, noteNumber, symbol.getValue(), list.emplace_back())))
+        return failure();
+    return at->second = builder.CreateVector(list);
+  }
+
   FailureOr<fb::Offset<plan::Slice>> slice(Operation *user, Value buffer, ir::Access access) {
     auto op = buffer.getDefiningOp<ir::SliceOp>();
     if (!op)
@@ -291,13 +322,16 @@ private:
         return failure();
       args.push_back(*arg);
     }
+    auto why = notesOf(op);
+    if (failed(why))
+      return failure();
     auto name = label(op.getLabel());
     auto list = builder.CreateVector(args);
     FailureOr<fb::Offset<fb::Vector<fb::Offset<plan::TensorMap>>>> maps = tensorMaps(op);
     if (failed(maps))
       return failure();
     return plan::CreateLaunch(builder, kernel, op.getStream(), op.getGrid()[0], op.getGrid()[1], op.getGrid()[2], op.getBlock(),
-                              op.getSmem(), list, name, *maps, op.getMapsAt())
+                              op.getSmem(), list, name, *maps, op.getMapsAt(), *why)
         .Union();
   }
 
@@ -306,12 +340,13 @@ private:
     if (!dtype)
       return op.emitOpError("moves elements of type '") << op.getDtype() << "', expected f32, bf16, u8 or i32";
     auto source = slice(op, op.getSource(), ir::Access::read), dest = slice(op, op.getDest(), ir::Access::write);
-    if (failed(source) || failed(dest))
+    auto why = notesOf(op);
+    if (failed(source) || failed(dest) || failed(why))
       return failure();
     auto name = label(op.getLabel());
     return plan::CreateCollective(builder, static_cast<plan::CollectiveOp>(op.getKind()),
                                   static_cast<plan::MeshAxis>(op.getAxis()), static_cast<plan::Transport>(op.getTransport()),
-                                  *dtype, op.getCount(), *source, *dest, op.getPeer(), op.getStream(), name)
+                                  *dtype, op.getCount(), *source, *dest, op.getPeer(), op.getStream(), name, *why)
         .Union();
   }
 
@@ -357,13 +392,16 @@ private:
       if (failed(result))
         return failure();
     }
+    auto why = notesOf(op);
+    if (failed(why))
+      return failure();
     auto name = string(op.getSymName());
     auto inputVector = builder.CreateVector(inputs), outputVector = builder.CreateVector(outputs);
     auto kindVector = builder.CreateVector(kinds);
     auto commandVector = builder.CreateVector(commands);
     entries.push_back(plan::CreateEntry(builder, name, static_cast<plan::EntryKind>(op.getKind()), op.getRows(), op.getSegments(),
                                         op.getLogitRows(), op.getStage(), op.getStreams(), op.getEvents(), inputVector,
-                                        outputVector, kindVector, commandVector));
+                                        outputVector, kindVector, commandVector, *why));
     return success();
   }
 };

@@ -47,6 +47,7 @@ bool intoLinear(nn::LinearOp linear, nn::MapOp map) {
                                  fused.operands(), linear.getPairAttr(),
                                  joinFused(b.getContext(), {linear.getFusedAttr(), map.getFusedAttr()}));
   op.getEpilogue().takeBody(fused.get());
+  noteFusion(op, linear, map, linear.getResults()[0]);
   map.replaceAllUsesWith(op.getResults());
   map.erase();
   linear.erase();
@@ -74,6 +75,7 @@ template <class Op> bool intoPlain(Op op, int sumCount, nn::MapOp map) {
   else
     created = Op::create(b, op.getLoc(), map.getResultTypes()[0], op.getX(), op.getW(), op.getCache(), op.getBatch(), names);
   created.getEpilogue().takeBody(fused.get());
+  noteFusion(created, op, map, result);
   map.replaceAllUsesWith(created->getResults());
   map.erase();
   op.erase();

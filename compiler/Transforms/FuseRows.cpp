@@ -99,6 +99,8 @@ Operation *fuse(const Rowwise &producer, const Rowwise &consumer) {
   else
     created = nn::MapOp::create(b, loc, types, consumer.live, fused.operands(), names);
   created->getRegion(0).takeBody(fused.get());
+  auto read = llvm::find_if(consumer.inputs, [&](Value input) { return input.getDefiningOp() == producer.op; });
+  noteFusion(created, producer.op, consumer.op, *read, llvm::is_contained(kept, *read));
   size_t own = consumer.op->getNumResults();
   consumer.op->replaceAllUsesWith(created->getResults().take_front(own));
   consumer.op->erase();

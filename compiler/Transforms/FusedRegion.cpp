@@ -1,4 +1,8 @@
 #include "compiler/Transforms/FusedRegion.h"
+#include "codegen/Operands.h"
+#include "dialects/Support/Notes.h"
+#include "dialects/Support/Verify.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -37,6 +41,27 @@ bool isRowsOfExperts(Value offsets, Value live) {
   auto view = live.getDefiningOp<nn::ColumnsOp>();
   int64_t last = cast<RankedTensorType>(offsets.getType()).getDimSize(0) - 1;
   return view && view.getSource() == offsets && static_cast<int64_t>(view.getBegin()) == last;
+}
+
+// What an op does: the names that were fused into it, or its own.
+static std::string nameOf(Operation *op) {
+  auto fused = op->getAttrOfType<ArrayAttr>("fused");
+  std::string names;
+  if (isa<nn::MapOp, nn::RowOp>(op) && fused)
+    names = llvm::join(llvm::map_range(fused.getAsValueRange<StringAttr>(), [](StringRef name) { return name; }), "+");
+  return names.empty() ? op->getName().getStringRef().str() : names;
+}
+
+void noteFusion(Operation *created, Operation *producer, Operation *consumer, Value between, bool alsoRead) {
+  const uint64_t bytes = bytesOf(between);
+  auto type = cast<RankedTensorType>(between.getType());
+  std::string shape;
+  llvm::raw_string_ostream(shape) << shapeText(type.getShape()) << " of " << type.getElementType();
+  std::string text = llvm::formatv("the value in between, {0}, is {1}: {2} bytes", shape,
+                                   alsoRead ? "stored for others and not read back" : "neither stored nor read back",
+                                   alsoRead ? bytes : 2 * bytes);
+  inheritNotes(created, {producer, consumer});
+  note(created, {"fusion", nameOf(consumer) + " into " + nameOf(producer), text + " and a launch less", {}});
 }
 
 ArrayAttr joinFused(MLIRContext *context, ArrayRef<ArrayAttr> parts) {

@@ -31,6 +31,11 @@ private:
 // Is `live` offsets[E], the number of rows that the experts' products have?
 bool isRowsOfExperts(mlir::Value offsets, mlir::Value live);
 
+// The note of a fusion: `producer` into `consumer`, both gone soon, as `created`, which inherits their notes. `between` is the
+// value that is no longer stored, or no longer read back when others `alsoRead` it.
+void noteFusion(mlir::Operation *created, mlir::Operation *producer, mlir::Operation *consumer, mlir::Value between,
+                bool alsoRead = false);
+
 // `fused` of several ops, in order, as one list; missing ones are left out.
 mlir::ArrayAttr joinFused(mlir::MLIRContext *context, llvm::ArrayRef<mlir::ArrayAttr> parts);
 

@@ -4,6 +4,7 @@
 #include "compiler/Transforms/FusedRegion.h"
 #include "compiler/Transforms/Fusions.h"
 #include "dialects/Moe/Moe.h"
+#include "dialects/Support/Notes.h"
 
 using namespace mlir;
 
@@ -101,6 +102,11 @@ void apply(const Pair &pair) {
     op.getEpilogue().takeBody(fused.get());
     created = op;
   }
+  noteFusion(created, pair.product, map, product);
+  note(created, {"layout",
+                 "rows of both matrices in turns, 16 and 16",
+                 "a tile of the product holds both operands of the map, so that it runs on sums in registers",
+                 {}});
   map.replaceAllUsesWith(created->getResults());
   map.erase();
   for (Operation *half : llvm::make_early_inc_range(product.getUsers()))

@@ -1,4 +1,4 @@
-// select-kernels: asks each op for its kernel and writes the answer down as k31.kernel.
+// select-kernels: asks each op for its kernel and writes the answer down as k31.kernel, with a note of what was compared.
 #include "codegen/KernelModels.h"
 #include "codegen/Target.h"
 #include "compiler/Passes.h"
@@ -46,8 +46,8 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
         fields.set("tasks", b.getI64IntegerAttr(spec->tasks));
       }
       fields.set("workspace", b.getI64IntegerAttr(static_cast<int64_t>(spec->workspace)));
-      fields.set("reason", b.getStringAttr(spec->reason));
       op->setAttr("k31.kernel", fields.getDictionary(&getContext()));
+      note(op, {"kernel", spec->choice, spec->reason, spec->candidates});
     });
   }
 };

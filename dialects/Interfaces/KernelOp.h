@@ -1,5 +1,6 @@
 // The interface between an op and the launch that implements it.
 #pragma once
+#include "dialects/Support/Notes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpDefinition.h"
 #include <array>
@@ -15,7 +16,9 @@ struct KernelSpec {
   mlir::DictionaryAttr config; // the fields of the kernel's Config by name
   uint32_t tasks = 1;          // host: independent parts of the launch
   uint64_t workspace = 0;      // bytes of scratch, the last argument; 0: none
-  std::string reason;          // why this kernel and this split, for `k31c explain`
+  std::string choice;          // what was chosen among the candidates: "7 tasks"
+  std::string reason;          // why, with the numbers that were compared
+  llvm::SmallVector<Candidate, 0> candidates;
 
   // CUDA: the kernel's Tile by name and the launch that follows from Config and Tile.
   mlir::DictionaryAttr tile;

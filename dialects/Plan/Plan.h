@@ -9,6 +9,11 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace k31::planir {
+// Of launches, collectives and entries: symbols of plan.note.
+inline constexpr llvm::StringLiteral kNotes = "plan.notes";
+} // namespace k31::planir
+
 #include "dialects/Plan/PlanDialect.h.inc"
 #include "dialects/Plan/PlanEnums.h.inc"
 

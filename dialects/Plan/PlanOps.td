@@ -120,6 +120,20 @@ def Plan_KernelOp : Plan_Op<"kernel", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let hasVerifier = 1;
 }
 
+def Plan_NoteOp : Plan_Declaration<"note"> {
+  let summary = "what the compiler chose, and why: for people";
+  let description = [{
+    `candidates` are the choices that were compared, with estimated times in nanoseconds, `choice` among them; both lists are empty
+    when nothing was compared.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$about, StrAttr:$choice, StrAttr:$reason,
+                       DefaultValuedAttr<StrArrayAttr, "{}">:$candidates, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$nanoseconds);
+  let assemblyFormat = [{
+    $sym_name $about $choice `because` $reason (`among` $candidates^ `nanoseconds` $nanoseconds)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 //===-- entries -------------------------------------------------------------------------------------------------------===//
 
 def Plan_EntryOp : Plan_Op<"entry", [Symbol, NoTerminator, SingleBlock, NoRegionArguments]> {

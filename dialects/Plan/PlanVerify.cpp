@@ -215,3 +215,24 @@ LogicalResult CollectiveOp::verify() {
 
 LogicalResult RecordOp::verify() { return isOnStream(*this, getStream(), getEvent()); }
 LogicalResult WaitOp::verify() { return isOnStream(*this, getStream(), getEvent()); }
+
+LogicalResult NoteOp::verify() {
+  if (getCandidates().size() != getNanoseconds().size())
+    return emitOpError() << "has " << getCandidates().size() << " candidates, but " << getNanoseconds().size() << " times";
+  if (llvm::any_of(getNanoseconds(), [](int64_t time) { return time < 0; }))
+    return emitOpError() << "has a time below 0";
+  if (!getCandidates().empty() && !llvm::is_contained(getCandidates(), getChoiceAttr()))
+    return emitOpError() << "chose \"" << getChoice() << "\", which is none of its candidates";
+  return success();
+}
+
+LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kNotes)
+    return op->emitOpError() << "has the attribute " << attribute.getName() << ", which plan does not know";
+  if (!isa<LaunchOp, CollectiveOp, EntryOp>(op))
+    return op->emitOpError() << "has notes; launches, collectives and entries do";
+  auto notes = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (!notes || !llvm::all_of(notes, [](Attribute note) { return isa<FlatSymbolRefAttr>(note); }))
+    return op->emitOpError() << "has notes " << attribute.getValue() << ", expected symbols of plan.note";
+  return success();
+}

@@ -11,7 +11,7 @@ namespace k31::check {
 Result<void> model(const plan::Plan &plan);   // mesh and model
 Result<void> memory(const plan::Plan &plan);  // arenas and state
 Result<void> weights(const plan::Plan &plan); // files, stacks and layouts
-Result<void> code(const plan::Plan &plan);    // images and kernels
+Result<void> code(const plan::Plan &plan);    // images, kernels and notes
 Result<void> entries(const plan::Plan &plan); // bindings and commands
 
 // A refusal of the plan itself; only a compiler can mend it.
@@ -37,6 +37,10 @@ template <class Shape> bool tensor_bytes(const Shape &shape, uint64_t element, u
       return false;
   return true;
 }
+
+// The notes of a command or entry; more than these would make a small file slow to check.
+constexpr uint32_t kMaxNotes = 256;
+Result<void> notes(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *list, const std::string &where);
 
 // Weights that write the same bytes; after each stack has been checked by itself.
 Result<void> overlaps(const plan::Plan &plan);

@@ -23,6 +23,27 @@ Result<void> code(const plan::Plan &plan) {
       if (image >= plan.images()->size())
         return refuse(cat(name, " is in image ", image, " of ", plan.images()->size()));
   }
+  for (uint32_t i = 0; plan.notes() && i < plan.notes()->size(); ++i) {
+    const plan::Note &note = *plan.notes()->Get(i);
+    bool known = !note.candidates() || note.candidates()->size() == 0;
+    for (uint32_t c = 0; note.candidates() && c < note.candidates()->size(); ++c) {
+      known |= note.candidates()->Get(c)->choice()->string_view() == note.choice()->string_view();
+      if (note.candidates()->Get(c)->nanoseconds() > INT64_MAX)
+        return refuse(cat("note ", i, " has a candidate of ", note.candidates()->Get(c)->nanoseconds(), " ns"));
+    }
+    if (!known)
+      return refuse(cat("note ", i, " chose ", quote(note.choice()->str()), ", which is none of its candidates"));
+  }
+  return {};
+}
+
+Result<void> notes(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *list, const std::string &where) {
+  const uint32_t count = plan.notes() ? plan.notes()->size() : 0;
+  if (list && list->size() > kMaxNotes)
+    return refuse(cat(where, ": ", list->size(), " notes, at most ", kMaxNotes, " are possible"));
+  for (uint32_t i = 0; list && i < list->size(); ++i)
+    if (list->Get(i) >= count)
+      return refuse(cat(where, ": note ", list->Get(i), " of ", count));
   return {};
 }
 
@@ -87,6 +108,7 @@ struct Checker {
       return refuse(cat(where(), ": ", launch.args()->size(), " arguments for kernel ", quote(kernel.name()->str()),
                         ", which has ", kernel.operands()->size(), " operands"));
     K31_TRY(stream(launch.stream()));
+    K31_TRY(notes(plan, launch.notes(), where()));
     if (launch.grid_x() == 0 || launch.grid_y() == 0 || launch.grid_z() == 0 || launch.block_x() == 0)
       return refuse(cat(where(), ": grid [", launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "] block ",
                         launch.block_x(), ", all must be above 0"));
@@ -111,6 +133,7 @@ struct Checker {
         !in_range(c.transport(), plan::Transport::MAX) || !in_range(c.dtype(), plan::DType::MAX))
       return refuse(where() + ": a collective has an operation, axis, transport or type that the schema does not have");
     K31_TRY(stream(c.stream()));
+    K31_TRY(notes(plan, c.notes(), where()));
     K31_TRY(slice(*c.source(), "source", 0, false));
     K31_TRY(slice(*c.dest(), "destination", 0, true));
     uint64_t bytes = 0;

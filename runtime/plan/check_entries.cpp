@@ -142,6 +142,7 @@ Result<void> entries(const plan::Plan &plan) {
         return refuse("two entries are named " + quote(entry.name()->str()));
     const EntryChecker checker{plan, entry, "entry " + quote(entry.name()->str())};
     K31_TRY(checker.capacities());
+    K31_TRY(notes(plan, entry.notes(), checker.where));
     K31_TRY(checker.bindings(*entry.inputs(), true));
     K31_TRY(checker.bindings(*entry.outputs(), false));
     K31_TRY(checker.contract());

@@ -10,6 +10,7 @@
 // RUN: k31c inspect %t.k31 --weights | FileCheck %s --check-prefix=WEIGHTS
 // RUN: k31c inspect %t.k31 --json | FileCheck %s --check-prefix=JSON
 // RUN: k31c inspect %t.k31 --schedule | FileCheck %s --check-prefix=SCHEDULE
+// RUN: k31c explain %t.k31 | FileCheck %s --check-prefix=EXPLAIN
 
 // Every field arrives; buffers come back as bytes, inputs and outputs with their types.
 // CHECK: plan.key "k31c test" target "cpu" options {a = "1", b = "two"} checkpoint "c0" digest "d0"
@@ -24,13 +25,15 @@
 // CHECK: plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 // CHECK: plan.image @image.0 "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
 // CHECK: plan.kernel @kernel.0 "nn.row add" symbol "k31_k0" images [@image.0] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
-// CHECK: plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2
+// CHECK: plan.note @note.0 "kernel" "4 tasks" because "a core takes 9 us" among ["1 task", "4 tasks"] nanoseconds [9000, 2500]
+// CHECK: plan.note @note.1 "transport" "library" because "the peer transport is off"{{$}}
+// CHECK: plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 attributes {plan.notes = [@note.1]}
 // CHECK: plan.input "counts" %{{.*}} : tensor<4xi32>
 // CHECK: plan.output "logits" %{{.*}} : tensor<2x16xf32>
-// CHECK: plan.launch @kernel.0 on 0 grid [4, 1, 1] (%{{.*}} read : tensor<256xui8>, %{{.*}} read : tensor<16xui8>, %{{.*}} write : tensor<64xui8>) "layers.0.norm"
+// CHECK: plan.launch @kernel.0 on 0 grid [4, 1, 1] (%{{.*}} read : tensor<256xui8>, %{{.*}} read : tensor<16xui8>, %{{.*}} write : tensor<64xui8>) "layers.0.norm" {plan.notes = [@note.0]}
 // CHECK: plan.record 0 on 0
 // CHECK: plan.wait 0 on 1
-// CHECK: plan.collective all_reduce over tp via library "bf16" count 32 %{{.*}} to %{{.*}} on 1 "layers.0.sum"
+// CHECK: plan.collective all_reduce over tp via library "bf16" count 32 %{{.*}} to %{{.*}} on 1 "layers.0.sum" {plan.notes = [@note.1, @note.0]}
 // CHECK: plan.copy
 
 // TEXT: plan version 1.2 by k31c test, key d0
@@ -39,6 +42,20 @@
 // TEXT: cache: latent 1024 {{.*}} 2 bytes a token, 1 layer, 512 tokens
 // TEXT: state: kda 384 {{.*}} 128 bytes a sequence, 1 layer, 3 slots
 // TEXT: total 9984
+
+// Streams: what a command waits for is named.
+// EXPLAIN: kimi-k3.1, layers 0 to 1 of 1: target cpu, mesh tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)
+// EXPLAIN: entry decode_b2: decode for up to 2 rows of 2 sequences, 6 commands on 2 streams
+// EXPLAIN-NEXT: {{^}}  transport library: the peer transport is off
+// EXPLAIN: layer 0
+// EXPLAIN-NEXT: norm: nn.row add, 4 tasks{{$}}
+// EXPLAIN-NEXT: config rows = 2
+// EXPLAIN-NEXT: kernel 4 tasks: a core takes 9 us
+// EXPLAIN-NEXT: compared: 1 task 9.0 us, 4 tasks 2.5 us
+// EXPLAIN-NEXT: sum: all_reduce over tp by library, 32 x bf16, stream 1, after norm
+// EXPLAIN-NEXT: transport library: the peer transport is off
+// EXPLAIN: outside of the layers
+// EXPLAIN: head: nn.row add, 1 task, stream 1
 
 // WEIGHTS: layers.{}.w
 // WEIGHTS: read by norm (nn.row add)
@@ -71,7 +88,9 @@ plan.state_member latent layer 0 in @cache at 0 unit 512 units 2
 plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 plan.image @code "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
 plan.kernel @add "nn.row add" symbol "k31_k0" images [@code] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
-plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 {
+plan.note @four "kernel" "4 tasks" because "a core takes 9 us" among ["1 task", "4 tasks"] nanoseconds [9000, 2500]
+plan.note @tp "transport" "library" because "the peer transport is off"
+plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 attributes {plan.notes = [@tp]} {
   %tokens = plan.slice @io at 0 : tensor<2xi32>
   plan.input "tokens" %tokens : tensor<2xi32>
   %counts = plan.slice @io at 256 : tensor<4xi32>
@@ -92,10 +111,10 @@ plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 ev
   %a = plan.slice @activations at 0 : tensor<2x16xbf16>
   %b = plan.slice @activations at 256 : tensor<2x16xbf16>
   %c = plan.slice @activations at 512 : tensor<2x16xbf16>
-  plan.launch @add on 0 grid [4, 1, 1] (%w read : tensor<16x8xbf16>, %counts read : tensor<4xi32>, %a write : tensor<2x16xbf16>) "layers.0.norm"
+  plan.launch @add on 0 grid [4, 1, 1] (%w read : tensor<16x8xbf16>, %counts read : tensor<4xi32>, %a write : tensor<2x16xbf16>) "layers.0.norm" {plan.notes = [@four]}
   plan.record 0 on 0
   plan.wait 0 on 1
-  plan.collective all_reduce over tp via library "bf16" count 32 %a to %b on 1 "layers.0.sum" : tensor<2x16xbf16> to tensor<2x16xbf16>
+  plan.collective all_reduce over tp via library "bf16" count 32 %a to %b on 1 "layers.0.sum" {plan.notes = [@tp, @four]} : tensor<2x16xbf16> to tensor<2x16xbf16>
   plan.copy %b to %c on 1 : tensor<2x16xbf16> to tensor<2x16xbf16>
   plan.launch @add on 1 grid [1, 1, 1] (%c read : tensor<2x16xbf16>, %logits write : tensor<2x16xf32>, %sampled write : tensor<2xi32>) "head"
   plan.output "logits" %logits : tensor<2x16xf32>

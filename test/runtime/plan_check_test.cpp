@@ -182,6 +182,15 @@ TEST(PlanCheck, Bindings) {
   });
 }
 
+// One that is right.
+void add_note(PlanT &p) {
+  p.notes.push_back(std::make_unique<plan::NoteT>());
+  plan::NoteT &note = *p.notes.back();
+  note.about = "kernel", note.choice = "a", note.reason = "the only one";
+  note.candidates.push_back(std::make_unique<plan::CandidateT>());
+  note.candidates[0]->choice = "a";
+}
+
 TEST(PlanCheck, Commands) {
   check({
       {"entry 'decode_b2', 'launch of kernel 0': kernel 3 of 3", [](PlanT &p) { launch(p, 0).kernel = 3; }},
@@ -206,6 +215,13 @@ TEST(PlanCheck, Commands) {
       {"65 elements of f32 do not fit a source of 256 bytes", [](PlanT &p) { entry(p).commands[5].AsCollective()->count = 65; }},
       {"elements of f32 do not fit", [](PlanT &p) { entry(p).commands[5].AsCollective()->count = uint64_t(1) << 62; }},
       {"that the schema does not have", [](PlanT &p) { entry(p).commands[5].AsCollective()->op = plan::CollectiveOp(8); }},
+      {"'launch of kernel 0': note 0 of 0", [](PlanT &p) { launch(p, 0).notes = {0}; }},
+      {"note 1 of 1", [](PlanT &p) { add_note(p), entry(p).commands[5].AsCollective()->notes = {0, 1}; }},
+      {"entry 'decode_b2': note 7 of 1", [](PlanT &p) { add_note(p), entry(p).notes = {0, 7}; }},
+      {"257 notes, at most 256", [](PlanT &p) { add_note(p), entry(p).notes.resize(257); }},
+      {"note 0 chose 'b', which is none of its candidates", [](PlanT &p) { add_note(p), p.notes[0]->choice = "b"; }},
+      {"note 0 has a candidate of 9223372036854775808 ns",
+       [](PlanT &p) { add_note(p), p.notes[0]->candidates[0]->nanoseconds = uint64_t(1) << 63; }},
       {"source 0 has 769 bytes", [](PlanT &p) { entry(p).commands[5].AsCollective()->source->bytes = 769; }},
   });
 }

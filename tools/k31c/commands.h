@@ -15,6 +15,8 @@ struct Command {
 };
 
 Command addCompile(CLI::App &app);
+Command addDiff(CLI::App &app);
+Command addExplain(CLI::App &app);
 Command addInspect(CLI::App &app);
 
 // "k31c: error: ..." on stderr.

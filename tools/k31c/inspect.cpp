@@ -1,18 +1,14 @@
 // k31c inspect: what a plan holds, for people or as JSON.
-#include "compiler/Export/PlanFile.h"
-#include "mlir/IR/MLIRContext.h"
 #include "runtime/base/cat.h"
-#include "runtime/base/file.h"
-#include "runtime/base/plan_trailer.h"
+#include "runtime/plan/plan_file.h"
 #include "runtime/schema/shares.h"
 #include "tools/k31c/commands.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "tools/k31c/plan_text.h"
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 using Json = nlohmann::ordered_json;
-using llvm::formatv;
 
 namespace k31::tool {
 namespace {
@@ -22,9 +18,6 @@ struct Options {
   bool memory = false, schedule = false, kernels = false, collectives = false, weights = false, json = false;
   bool all() const { return !memory && !schedule && !kernels && !collectives && !weights; }
 };
-
-std::string version(const plan::Plan &plan) { return cat(plan.major(), ".", plan.minor()); }
-uint64_t ranks(const plan::Plan &plan) { return uint64_t(plan.mesh()->tp()) * plan.mesh()->dp() * plan.mesh()->pp(); }
 
 std::string sliceText(const plan::Plan &plan, const plan::Slice &slice) {
   return cat(plan::EnumNameAccess(slice.access()), " ", plan.arenas()->Get(slice.arena())->name()->str(), "[", slice.offset(),
@@ -36,7 +29,7 @@ std::string sliceText(const plan::Plan &plan, const plan::Slice &slice) {
 Json factsJson(const plan::Plan &plan) {
   Json out;
   const plan::Key &key = *plan.key();
-  out["version"] = version(plan);
+  out["version"] = versionText(plan);
   out["compiler"] = key.compiler()->str();
   out["target"] = key.target()->str();
   out["digest"] = key.digest()->str();
@@ -146,10 +139,7 @@ public:
 
 private:
   void add(const plan::Plan &plan, const plan::Launch &launch) {
-    std::string label = launch.label() ? launch.label()->str() : "";
-    if (label.starts_with("layers."))
-      label.erase(0, label.find('.', 7) + 1);
-    const std::string name = label + " (" + plan.kernels()->Get(launch.kernel())->name()->str() + ")";
+    const std::string name = placeOf(launch.label()).name + " (" + plan.kernels()->Get(launch.kernel())->name()->str() + ")";
     for (const plan::Slice *arg : *launch.args())
       if (arg->access() == plan::Access::read)
         byPlace[{arg->arena(), arg->offset()}].insert(name);
@@ -178,14 +168,11 @@ Json weightsJson(const plan::Plan &plan) {
 
 void printFacts(const plan::Plan &plan) {
   const plan::Model &model = *plan.model();
-  const plan::Mesh &mesh = *plan.mesh();
-  std::printf("plan version %s by %s, key %s\n", version(plan).c_str(), plan.key()->compiler()->c_str(),
+  std::printf("plan version %s by %s, key %s\n", versionText(plan).c_str(), plan.key()->compiler()->c_str(),
               plan.key()->digest()->c_str());
-  std::printf("target %s, mesh tp=%u dp=%u ep=%u pp=%u node=%u (%llu ranks)\n", plan.key()->target()->c_str(), mesh.tp(),
-              mesh.dp(), mesh.ep(), mesh.pp(), mesh.node(), static_cast<unsigned long long>(ranks(plan)));
-  std::printf("%s, layers %u to %u of %u, hidden %u, vocab %u, context %u, batch %u, activations %s\n", model.family()->c_str(),
-              model.layer_begin(), model.layer_end(), model.layers(), model.hidden(), model.vocab(), model.max_context(),
-              model.max_batch(), plan::EnumNameDType(model.activations()));
+  std::printf("target %s, mesh %s\n", plan.key()->target()->c_str(), meshText(plan).c_str());
+  std::printf("%s, hidden %u, vocab %u, context %u, batch %u, activations %s\n", modelText(plan).c_str(), model.hidden(),
+              model.vocab(), model.max_context(), model.max_batch(), plan::EnumNameDType(model.activations()));
   // One line a target: on a GPU every kernel has an image of its own.
   for (uint32_t i = 0, n = 0; i < plan.images()->size(); i += n) {
     const std::string_view target = plan.images()->Get(i)->target()->string_view();
@@ -247,22 +234,10 @@ void printWeights(const plan::Plan &plan) {
 }
 
 int inspect(const Options &o) {
-  auto file = MappedFile::open(o.plan);
+  auto file = PlanFile::open(o.plan);
   if (!file)
     return fail(1, file.error().message);
-  auto flatbuffer = unseal(file->bytes());
-  if (!flatbuffer)
-    return fail(1, o.plan + ": " + flatbuffer.error().message);
-  // The import checks every index that is followed below.
-  mlir::MLIRContext context;
-  std::string why;
-  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-    if (why.empty())
-      why = diagnostic.str();
-  });
-  if (!importPlan(*flatbuffer, o.plan, &context))
-    return fail(1, o.plan + " " + why);
-  const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
+  const plan::Plan &plan = file->plan();
 
   if (o.json) {
     Json out = factsJson(plan);

@@ -17,8 +17,11 @@ int main(int argc, char **argv) {
              "  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
              "  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 --memory-limit 2G\n"
              "  k31c inspect tiny.k31 --memory\n"
+             "  k31c explain tiny.k31 --entry decode_b1 --layer 3\n"
+             "  k31c diff old.k31 new.k31\n"
              "Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.");
-  const k31::tool::Command commands[] = {k31::tool::addCompile(app), k31::tool::addInspect(app)};
+  using namespace k31::tool;
+  const Command commands[] = {addCompile(app), addInspect(app), addExplain(app), addDiff(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

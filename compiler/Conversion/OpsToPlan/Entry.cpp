@@ -3,6 +3,7 @@
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 #include "compiler/Sizes.h"
 #include "dialects/Coll/Coll.h"
+#include "dialects/Support/Notes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -62,7 +63,7 @@ private:
     entry = planir::EntryOp::create(outer, function.getLoc(), function.getSymName(), *kindValue, capacity[0], capacity[1],
                                     capacity[2], stageOf(function), 1, 0);
     entry.getBody().emplaceBlock();
-    return success();
+    return context.notes->give(function, entry);
   }
 
   Value slice(Location loc, StringRef arena, int64_t offset, RankedTensorType type) {
@@ -88,9 +89,12 @@ private:
       if (destination)
         wanted.try_emplace(value, destination);
 
-    for (Operation &op : body.front().without_terminator())
-      if (failed(visit(op, known, wanted, layer)))
+    for (Operation &op : body.front().without_terminator()) {
+      Block &commands = entry.getBody().front();
+      Operation *before = commands.empty() ? nullptr : &commands.back();
+      if (failed(visit(op, known, wanted, layer)) || (!isa<func::CallOp>(op) && failed(giveNotes(op, before))))
         return failure();
+    }
 
     for (auto [value, destination] : llvm::zip(end->getOperands(), destinations)) {
       Known &result = known[value];
@@ -103,6 +107,15 @@ private:
       else
         destination = result.buffers[0];
     }
+    return success();
+  }
+
+  // To the commands behind `before`, which were made of the op.
+  LogicalResult giveNotes(Operation &op, Operation *before) {
+    Operation *command = before ? before->getNextNode() : &entry.getBody().front().front();
+    for (; op.hasAttr(kNotes) && command; command = command->getNextNode())
+      if (isa<planir::LaunchOp, planir::CollectiveOp>(command) && failed(context.notes->give(&op, command)))
+        return failure();
     return success();
   }
 

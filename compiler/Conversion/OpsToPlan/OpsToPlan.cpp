@@ -64,8 +64,10 @@ struct ConvertOpsToPlanPass : k31::impl::ConvertOpsToPlanBase<ConvertOpsToPlanPa
                               std::pair("workspace", planir::ArenaKind::workspace)})
       buildArena(arenas, name, kind, 0); // assign-memory sets the bytes
 
-    Kernels kernels(&module.getBody()->back()); // kernels stand before the entries that launch them
-    context.kernels = &kernels;
+    Operation *declared = &module.getBody()->back(); // kernels and notes stand before the entries that name them
+    Kernels kernels(declared);
+    Notes notes(declared);
+    context.kernels = &kernels, context.notes = &notes;
     for (func::FuncOp entry : entries)
       if (failed(buildEntry(entry, builder, context)))
         return failure();

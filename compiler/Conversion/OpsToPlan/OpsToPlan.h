@@ -66,11 +66,26 @@ private:
   llvm::StringMap<int> count;                                                      // kernels of a name
 };
 
+// plan.note for what passes wrote down about the ops of level 2 (dialects/Support/Notes.h).
+class Notes {
+public:
+  explicit Notes(mlir::Operation *after) : last(after) {}
+  // The notes of an op of level 2, or of an entry's function, to what was made of it.
+  mlir::LogicalResult give(mlir::Operation *from, mlir::Operation *to);
+
+private:
+  mlir::FailureOr<mlir::FlatSymbolRefAttr> of(mlir::Operation *op, mlir::Attribute note);
+
+  mlir::Operation *last; // the next plan.note goes after it
+  llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> known;
+};
+
 // What an entry looks things up in.
 struct Context {
   llvm::StringMap<mlir::func::FuncOp> functions;
   llvm::SmallVector<Places> weights, pools; // by stage
   Kernels *kernels;
+  Notes *notes;
 };
 
 // plan.entry for a function with k31.entry; the bodies that it calls are written out.

@@ -3,6 +3,8 @@
 // The other operand of the map becomes an extra operand, and the result has the map's type.
 // CHECK-LABEL: func.func @linear
 // CHECK: nn.linear %arg0, %arg1 live %arg3 extras %arg2 fused ["bias", "neg"]
+// The notes: one a fusion.
+// CHECK-SAME: k31.notes = [{about = "fusion", choice = "bias into nn.linear", reason = "the value in between, [4, 16] of f32, is neither stored nor read back: 512 bytes and a launch less"}, {about = "fusion", choice = "neg into nn.linear"
 // CHECK: ^bb0(%[[S:.*]]: f32, %[[B:.*]]: f32):
 // CHECK: %[[T:.*]] = arith.addf %[[S]], %[[B]]
 // CHECK: arith.negf %[[T]]

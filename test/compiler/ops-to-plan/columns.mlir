@@ -12,7 +12,7 @@ module attributes {
   func.func @e(%o: tensor<4xi32> {k31.input = "logit_rows"}, %x: tensor<2x4xf32> {k31.input = "hidden"}) -> (tensor<2x4xf32> {k31.output = "hidden"})
       attributes {k31.entry = {kind = "decode", rows = 2 : i64, segments = 1 : i64, logit_rows = 1 : i64}} {
     %rows = nn.columns %o[3:4] : tensor<4xi32>
-    %y = nn.map ["neg"] live %rows (%x) attributes {k31.kernel = {name = "nn.row", config = {}, tasks = 1 : i64, workspace = 0 : i64, reason = ""}} {
+    %y = nn.map ["neg"] live %rows (%x) attributes {k31.kernel = {name = "nn.row", config = {}, tasks = 1 : i64, workspace = 0 : i64}} {
     ^bb0(%a: f32):
       %s = arith.negf %a : f32
       nn.yield %s : f32

@@ -21,6 +21,10 @@
 // CHECK: plan.state_member latent layer 2 in @cache at 16384 unit 4096 units 4
 // CHECK: plan.state_member conv layer 2 in @state at 0 unit 48 units 2
 
+// A note is there once, for the launches of both layers.
+// CHECK: plan.note @note.0 "kernel" "3 tasks" because "small"
+// CHECK-NOT: plan.note
+
 // CHECK: plan.kernel @nn.embed.0 "nn.embed" {{.*}} spec {config = {}, name = "nn.embed"} args [tensor<?xi32>, tensor<?x16xbf16>, tensor<?xi32>, tensor<?x16xbf16>]
 // CHECK: plan.kernel @nn.linear.0 "nn.linear" {{.*}} spec {config = {n = 24 : i64, rows = 2 : i64}
 // A view has the type of its columns, a pool rows of one block, a batch four arguments of i32.
@@ -42,7 +46,7 @@
 // CHECK: %[[OUT:.*]] = plan.alloc @io : tensor<2x16xbf16>
 // CHECK: plan.launch @nn.embed.0 on 0 grid [1, 1, 1] (%[[TOKENS]] read : tensor<2xi32>, {{.*}}, %[[LIVE]] read : {{.*}}, %[[X:.*]] write : tensor<2x16xbf16>) "embed_tokens"
 // CHECK: %[[W0:.*]] = plan.slice @weights at 1024
-// CHECK: plan.launch @nn.linear.0 on 0 grid [3, 1, 1] (%[[X]] read : {{.*}}, %[[W0]] read : {{.*}}, %[[Y:.*]] write : tensor<2x24xbf16>) "layers.0.self_attn.qk"
+// CHECK: plan.launch @nn.linear.0 on 0 grid [3, 1, 1] (%[[X]] read : {{.*}}, %[[W0]] read : {{.*}}, %[[Y:.*]] write : tensor<2x24xbf16>) "layers.0.self_attn.qk" {plan.notes = [@note.0]}
 // Columns are views from their first value to the last row's end: 48 + 32 and 48 + 16 bytes.
 // CHECK: %[[Q:.*]] = plan.view %[[Y]] at 0 : tensor<2x24xbf16> -> tensor<80xui8>
 // CHECK: %[[K:.*]] = plan.view %[[Y]] at 32 : tensor<2x24xbf16> -> tensor<64xui8>
@@ -51,7 +55,7 @@
 // CHECK: plan.launch @attn.append.0 {{.*}} (%[[K]] read : {{.*}}, %[[C0]] write : tensor<4x256x8xbf16>, %[[COUNTS]] read : {{.*}}, %[[SEGMENTS]] read : {{.*}}, %[[ROWS]] read : {{.*}}, %[[TABLE]] read : {{.*}}) "layers.0.self_attn.append"
 // CHECK: plan.launch @nn.row.0 {{.*}} (%[[LIVE]] read : {{.*}}, %[[Q]] read : {{.*}}, %[[X]] read : {{.*}}, %[[Z:.*]] write : tensor<2x16xbf16>, %{{.*}} write : tensor<100xui8>) "layers.0.residual"
 // CHECK: plan.slice @weights at 1792
-// CHECK: plan.launch @nn.linear.0 {{.*}} (%[[Z]] read {{.*}}"layers.2.self_attn.qk"
+// CHECK: plan.launch @nn.linear.0 {{.*}} (%[[Z]] read {{.*}}"layers.2.self_attn.qk" {plan.notes = [@note.0]}
 // CHECK: plan.slice @cache at 16384
 // The last result is written to the output, not copied there.
 // CHECK: plan.launch @nn.row.0 {{.*}} %[[OUT]] write : tensor<2x16xbf16>, %{{.*}} write : tensor<100xui8>) "layers.2.residual"
@@ -85,14 +89,14 @@ module attributes {
   func.func private @decode_b2.body.a(%layer: index, %x: tensor<2x16xbf16>, %live: tensor<1xi32>,
                                       %batch: !attn.batch<rows = 2, segments = 2, blocks = 2>) -> tensor<2x16xbf16> {
     %w = nn.weight @qk[%layer] : tensor<24x16xbf16>
-    %y = nn.linear %x, %w live %live attributes {k31.kernel = {name = "nn.linear", config = {rows = 2 : i64, n = 24 : i64}, tasks = 3 : i64, workspace = 0 : i64, reason = "small"}}
+    %y = nn.linear %x, %w live %live attributes {k31.kernel = {name = "nn.linear", config = {rows = 2 : i64, n = 24 : i64}, tasks = 3 : i64, workspace = 0 : i64}, k31.notes = [{about = "kernel", choice = "3 tasks", reason = "small"}]}
         : (tensor<2x16xbf16>, tensor<24x16xbf16>, tensor<1xi32>) -> tensor<2x24xbf16> loc("self_attn.qk")
     %q = nn.columns %y[0:16] : tensor<2x24xbf16>
     %k = nn.columns %y[16:24] : tensor<2x24xbf16>
     %cache = attn.cache @latent[%layer] : !attn.cache<latent, [256, 8], bf16>
-    attn.append %k to %cache at 0, %batch {k31.kernel = {name = "attn.append", config = {cols = 8 : i64}, tasks = 1 : i64, workspace = 0 : i64, reason = ""}}
+    attn.append %k to %cache at 0, %batch {k31.kernel = {name = "attn.append", config = {cols = 8 : i64}, tasks = 1 : i64, workspace = 0 : i64}}
         : tensor<2x8xbf16>, !attn.cache<latent, [256, 8], bf16>, !attn.batch<rows = 2, segments = 2, blocks = 2> loc("self_attn.append")
-    %z = nn.map ["add"] live %live (%q, %x) attributes {k31.kernel = {name = "nn.row", config = {cols = 16 : i64}, tasks = 1 : i64, workspace = 100 : i64, reason = ""}} {
+    %z = nn.map ["add"] live %live (%q, %x) attributes {k31.kernel = {name = "nn.row", config = {cols = 16 : i64}, tasks = 1 : i64, workspace = 100 : i64}} {
     ^bb0(%a: f32, %b: f32):
       %s = arith.addf %a, %b : f32
       nn.yield %s : f32
@@ -105,7 +109,7 @@ module attributes {
                        %batch: !attn.batch<rows = 2, segments = 2, blocks = 2> {k31.input = "batch"})
       -> (tensor<2x16xbf16> {k31.output = "hidden"}) attributes {k31.entry = {kind = "decode", rows = 2 : i64, segments = 2 : i64, logit_rows = 2 : i64}} {
     %table = nn.weight @embed.s : tensor<32x16xbf16>
-    %x = nn.embed %tokens in %table live %live {k31.kernel = {name = "nn.embed", config = {}, tasks = 1 : i64, workspace = 0 : i64, reason = ""}}
+    %x = nn.embed %tokens in %table live %live {k31.kernel = {name = "nn.embed", config = {}, tasks = 1 : i64, workspace = 0 : i64}}
         : (tensor<2xi32>, tensor<32x16xbf16>, tensor<1xi32>) -> tensor<2x16xbf16> loc("embed_tokens")
     %c0 = arith.constant 0 : index
     %c2 = arith.constant 2 : index

@@ -7,7 +7,6 @@
 // CHECK-SAME: k31.kernel = {block = {{[0-9]+}} : i64, config = {k = 64 : i64, ld_x = 64 : i64, n = 128 : i64, out_ld = array<i32: 128>, out_type = array<i32: 1>, rows = 24 : i64}
 // CHECK-SAME: grid = array<i32: {{[1-9][0-9]*, [1-9][0-9]*, [1-9][0-9]*}}>
 // CHECK-SAME: name = "nn.linear"
-// CHECK-SAME: reason = "{{[0-9]+}} blocks of {{[0-9]+}} threads with {{[0-9]+}} bytes of shared memory"
 // CHECK-SAME: smem = {{[0-9]+}} : i64
 // CHECK-SAME: tile = {
 // CHECK-SAME: workspace = {{[0-9]+}} : i64

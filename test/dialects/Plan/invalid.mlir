@@ -311,3 +311,24 @@ plan.arena @a activations bytes 4096
 "plan.weights"() <{pattern = "w", members = array<i32>, dtype = "BF16", shape = array<i64: 16, 32>, files = array<i32: 0>, offsets = array<i64: 0>, arena = @a,
   dest = 0 : i64, stride = 0 : i64, row_bytes = 64 : i64, row_begin = 0 : i64, row_count = 16 : i64, byte_begin = 0 : i64, byte_count = 64 : i64,
   dest_row_bytes = 64 : i64, group = 16 : i64, group_stride = 16 : i64, group_begin = 0 : i64, shard_axis = 1 : i32}> : () -> ()
+
+// -----
+
+// expected-error @below {{has 2 candidates, but 1 times}}
+plan.note @n "kernel" "a" because "b" among ["a", "c"] nanoseconds [1]
+
+// -----
+
+// expected-error @below {{chose "a", which is none of its candidates}}
+plan.note @n "kernel" "a" because "b" among ["c"] nanoseconds [1]
+
+// -----
+
+// expected-error @below {{has notes; launches, collectives and entries do}}
+plan.arena @a activations bytes 4096 {plan.notes = []}
+
+// -----
+
+// expected-error @below {{has notes [1], expected symbols of plan.note}}
+plan.entry @e decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 attributes {plan.notes = [1]} {
+}
