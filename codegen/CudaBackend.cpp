@@ -104,6 +104,7 @@ FailureOr<std::vector<CudaImage>> compileCudaKernels(MutableArrayRef<CudaKernel>
   });
   if (failed(result))
     return failure();
+  objects->trim();
   if (stats)
     *stats = {made, static_cast<int>(jobs.size()) - made};
   return images;

@@ -112,6 +112,7 @@ public:
       order.eraseOrderIDForThread();
       return one;
     });
+    cache.trim();
     stats.compiled = made;
     stats.cached = static_cast<int>(jobs.size()) - made;
     return result;

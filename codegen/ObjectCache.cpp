@@ -4,6 +4,9 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
+#include <algorithm>
+#include <filesystem>
+#include <vector>
 
 using namespace llvm;
 
@@ -42,6 +45,8 @@ std::optional<std::string> ObjectCache::load(StringRef key) const {
   StringRef bytes = all.drop_back(sizeof(XXH128_hash_t));
   if (checked(bytes) != all)
     return std::nullopt;
+  std::error_code ignored; // a folder that is read-only for us still serves
+  std::filesystem::last_write_time(path(key), std::filesystem::file_time_type::clock::now(), ignored);
   return bytes.str();
 }
 
@@ -59,6 +64,41 @@ void ObjectCache::store(StringRef key, StringRef bytes) const {
   bool failed = stream.has_error();
   stream.clear_error();
   consumeError(failed ? file->discard() : file->keep(path(key)));
+}
+
+void ObjectCache::trim(uint64_t limit) const {
+  namespace fs = std::filesystem;
+  if (folder.empty())
+    return;
+  struct File {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<File> objects;
+  uint64_t total = 0;
+  const auto abandoned = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  // Other compilers work in the folder: whatever goes wrong with one file, it is left alone.
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code one, two;
+    const File file{at->last_write_time(one), at->file_size(two), at->path()};
+    if (one || two)
+      continue;
+    if (file.path.extension() == ".o")
+      objects.push_back(file), total += file.bytes;
+    else if (file.path.extension() == ".tmp" && file.used < abandoned)
+      fs::remove(file.path, one);
+  }
+  if (total <= limit)
+    return;
+  std::sort(objects.begin(), objects.end(), [](const File &a, const File &b) { return a.used < b.used; });
+  for (const File &file : objects) {
+    if (total <= limit / 10 * 9)
+      return;
+    if (fs::remove(file.path, error))
+      total -= file.bytes;
+  }
 }
 
 } // namespace k31

@@ -34,6 +34,7 @@ struct BindOptions {
   bool check_launches = false;                                 // wait after each launch, so that an error names it
   bool poison = false;                                         // fill every arena but the weights with NaN bytes first (tests)
   std::optional<uint64_t> synthetic;                           // seed of made-up weights instead of a checkpoint's (timing)
+  bool skewed_routing = false;                                 // synthetic: some experts are chosen most of the time
   std::function<void(uint64_t done, uint64_t total)> progress; // bytes of weights
   comm::World *world = nullptr; // of the ranks of the plan's mesh, which all bind; it outlives the session. Null: one rank
 };

@@ -20,6 +20,7 @@ TABLE = {
     "compiler": (("compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK), ()),
     "tools/k31_run": (("tools/k31_run/", "runtime/"), COMPILER_HEADERS),
     "tools/dev/fuzz": (("tools/dev/fuzz/", "runtime/"), COMPILER_HEADERS),
+    "tools/dev/fuzz/Import": (("tools/dev/fuzz/", "compiler/Import/"), ()),
     "tools/k31c": (("tools/k31c/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK), ()),
     "tools/k31_opt": (("compiler/", "codegen/", "dialects/"), ()),
     "tools/k31_translate": (("tools/k31_translate/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),

@@ -297,14 +297,18 @@ private:
 } // namespace
 
 llvm::FailureOr<ModelConfig> readModelConfig(mlir::MLIRContext &context, StringRef folder, std::optional<double> mlaEps) {
-  Reporter reporter(context);
   std::string path = folder.str() + "/config.json";
-  auto bytes = read_text(path, 16 << 20);
-  if (!bytes) {
-    reporter.error("config.json", bytes.error().message);
-    return llvm::failure();
-  }
-  Json root = Json::parse(*bytes, nullptr, /*allow_exceptions=*/false);
+  if (auto bytes = read_text(path, 16 << 20))
+    return parseModelConfig(context, *bytes, path, mlaEps);
+  else
+    Reporter(context).error("config.json", bytes.error().message);
+  return llvm::failure();
+}
+
+llvm::FailureOr<ModelConfig> parseModelConfig(mlir::MLIRContext &context, StringRef json, StringRef path,
+                                              std::optional<double> mlaEps) {
+  Reporter reporter(context);
+  Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) {
     reporter.error("config.json", path + " is not a JSON object; fetch the checkpoint's config.json again");
     return llvm::failure();

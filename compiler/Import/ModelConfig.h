@@ -62,4 +62,8 @@ struct ModelConfig {
 // Reads DIR/config.json; faults are diagnostics in `context`, one line each.
 llvm::FailureOr<ModelConfig> readModelConfig(mlir::MLIRContext &context, llvm::StringRef folder, std::optional<double> mlaEps);
 
+// The text of such a file; `path` is for messages.
+llvm::FailureOr<ModelConfig> parseModelConfig(mlir::MLIRContext &context, llvm::StringRef json, llvm::StringRef path,
+                                              std::optional<double> mlaEps = {});
+
 } // namespace k31::importer

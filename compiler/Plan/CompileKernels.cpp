@@ -70,6 +70,13 @@ private:
     return read;
   }
 
+  // For the command line, which knows it by its location.
+  void reportReuse(int compiled, int cached) {
+    if (!cache.empty())
+      emitRemark(NameLoc::get(StringAttr::get(&getContext(), "kernels")))
+          << cached << " of " << compiled + cached << " compiled kernels reused from " << cache.getValue();
+  }
+
   // The code replaces the spec and the region.
   void finish(planir::KernelOp op, StringRef symbol, ArrayAttr images) {
     std::string text = textOf(op.getSpecAttr().getAs<DictionaryAttr>("config"));
@@ -100,9 +107,11 @@ private:
         return failure();
       kernels.push_back({op.getLoc(), spec->name.getValue(), std::move(*words), spec->region, {}});
     }
-    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, target, cache, nullptr, only);
+    HostCompileStats stats;
+    FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, target, cache, &stats, only);
     if (failed(images))
       return failure();
+    reportReuse(stats.compiled, stats.cached);
     OpBuilder b(ops.front());
     SmallVector<Attribute> references;
     for (const HostImage &image : *images) {
@@ -123,9 +132,11 @@ private:
         return failure();
       kernels.push_back({op.getLoc(), spec->name.getValue(), spec->config, spec->tile, spec->region, {}});
     }
-    FailureOr<std::vector<CudaImage>> images = compileCudaKernels(kernels, target, cache);
+    CudaCompileStats stats;
+    FailureOr<std::vector<CudaImage>> images = compileCudaKernels(kernels, target, cache, &stats);
     if (failed(images))
       return failure();
+    reportReuse(stats.compiled, stats.cached);
     OpBuilder b(ops.front());
     llvm::StringMap<Attribute> references;
     for (const CudaImage &image : *images)

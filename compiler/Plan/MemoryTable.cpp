@@ -3,27 +3,62 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
+#include <optional>
+#include <set>
 
 using llvm::formatv;
 
 namespace k31 {
 namespace {
 
-// Kinds of weights in the order of the table, by what their names hold.
-enum class WeightKind { experts, attention, dense, embedding, other };
-constexpr const char *kWeightNames[] = {"experts", "attention", "dense and shared MLP", "embedding and head",
-                                        "norms and the rest"};
+// Kinds of weights in the order of the table.
+enum class WeightKind { attention, kda, experts, router, shared, dense, embedding, head, norms, other };
+constexpr const char *kWeightNames[] = {"attention", "KDA",       "experts", "router and latent projections", "shared experts",
+                                        "dense MLP", "embedding", "head",    "norms and residual mixes",      "the rest"};
 
+// By what the names of the checkpoint hold; KDA and attention have the same names in different layers.
 WeightKind kindOf(llvm::StringRef pattern) {
-  if (pattern.contains("experts.") && !pattern.contains("shared_experts"))
-    return WeightKind::experts;
-  if (pattern.contains("embed_tokens") || pattern.contains("lm_head"))
-    return WeightKind::embedding;
-  if (pattern.contains("self_attn"))
-    return WeightKind::attention;
-  if (pattern.contains("mlp") || pattern.contains("shared_experts") || pattern.contains("block_sparse_moe"))
-    return WeightKind::dense;
+  for (auto [part, kind] : {std::pair("norm", WeightKind::norms),
+                            {"res_proj", WeightKind::norms},
+                            {"embed_tokens", WeightKind::embedding},
+                            {"lm_head", WeightKind::head},
+                            {"self_attn", WeightKind::attention},
+                            {"shared_experts", WeightKind::shared},
+                            {"experts.", WeightKind::experts},
+                            {"block_sparse_moe", WeightKind::router},
+                            {"mlp", WeightKind::dense}})
+    if (pattern.contains(part))
+      return kind;
   return WeightKind::other;
+}
+
+// The layer of a member; of a stack without numbers, the layer that its name holds.
+std::optional<uint32_t> layerOf(const plan::WeightStack &stack, uint32_t member) {
+  if (stack.members() && member < stack.members()->size())
+    return stack.members()->Get(member);
+  uint32_t layer = 0;
+  llvm::StringRef rest = llvm::StringRef(stack.pattern()->c_str()).split("layers.").second;
+  return rest.consumeInteger(10, layer) ? std::nullopt : std::optional(layer);
+}
+
+// Bytes of a rank of the stage, by kind.
+std::map<WeightKind, uint64_t> weightBytes(const plan::Plan &plan, uint32_t stage) {
+  std::set<uint32_t> kdaLayers;
+  for (const plan::StateMember *member : *plan.state()->members())
+    if (member->kind() == plan::StateKind::kda)
+      kdaLayers.insert(member->layer());
+  std::map<WeightKind, uint64_t> bytes;
+  for (const plan::WeightStack *stack : *plan.weights()) {
+    if (stack->stage() != stage)
+      continue;
+    const uint64_t member = stack->layout()->row_count() * stack->layout()->byte_count();
+    const WeightKind kind = kindOf(stack->pattern()->c_str());
+    for (uint32_t i = 0; i < plan::held_members(*plan.mesh(), *stack); ++i) {
+      const std::optional<uint32_t> layer = kind == WeightKind::attention ? layerOf(*stack, i) : std::nullopt;
+      bytes[layer && kdaLayers.contains(*layer) ? WeightKind::kda : kind] += member;
+    }
+  }
+  return bytes;
 }
 
 std::string plural(uint64_t number, const char *what) { return formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s"); }
@@ -46,14 +81,6 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
     table.lines.push_back({std::move(name), bytes, std::move(note)});
   };
 
-  std::map<WeightKind, uint64_t> weights;
-  for (const plan::WeightStack *stack : *plan.weights()) {
-    if (stack->stage() != stage)
-      continue;
-    const uint64_t bytes =
-        stack->layout()->row_count() * stack->layout()->byte_count() * plan::held_members(*plan.mesh(), *stack);
-    weights[kindOf(stack->pattern()->c_str())] += bytes;
-  }
   std::map<plan::StateKind, std::pair<uint64_t, uint64_t>> state; // layers and bytes of a unit of all layers
   for (const plan::StateMember *member : *plan.state()->members()) {
     if (member->stage() != stage)
@@ -71,7 +98,7 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
     const std::string name = arena->name()->str();
     uint64_t rest = arena->bytes();
     if (arena->kind() == plan::ArenaKind::weights) {
-      for (auto [kind, bytes] : weights)
+      for (auto [kind, bytes] : weightBytes(plan, stage))
         add(std::string("weights: ") + kWeightNames[int(kind)], bytes), rest -= bytes;
       add("weights: alignment", rest,
           plan.mesh()->pp() > 1 ? "members start at multiples of 256 bytes; what the largest stage needs more"
@@ -95,7 +122,7 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
       add(name, arena->bytes());
     }
   }
-  add("reserve", plan.reserve(), "kept for contexts, modules and libraries");
+  add("reserve", plan.reserve(), "the rest: code, contexts, threads, buffers of the loader");
   return table;
 }
 

@@ -219,8 +219,9 @@ Result<std::unique_ptr<Source>> open_checkpoint(const plan::Plan &plan, const st
   return std::make_unique<Checkpoint>(std::move(files));
 }
 
-Result<std::unique_ptr<Source>> open_source(const plan::Plan &plan, const std::string &folder, std::optional<uint64_t> seed) {
-  return seed ? make_synthetic(*seed) : open_checkpoint(plan, folder);
+Result<std::unique_ptr<Source>> open_source(const plan::Plan &plan, const std::string &folder, std::optional<uint64_t> seed,
+                                            bool skewed) {
+  return seed ? make_synthetic(*seed, skewed) : open_checkpoint(plan, folder);
 }
 
 Result<void> load(const plan::Plan &plan, const Holder &holder, const Source &source, const MakeSink &sink, int threads,

@@ -24,10 +24,11 @@ Result<std::unique_ptr<Source>> open_checkpoint(const plan::Plan &plan, const st
 //
 // Matrices and vectors: about normal, deviation 0.02; gains of norms: about 1. MXFP4: any codes, scales 2^-9 to 2^-3. The bias
 // of a router's scores: deviation 0.01, so that the scores decide.
-std::unique_ptr<Source> make_synthetic(uint64_t seed);
+std::unique_ptr<Source> make_synthetic(uint64_t seed, bool skewed = false);
 
 // The generator when a seed is given, else the checkpoint.
-Result<std::unique_ptr<Source>> open_source(const plan::Plan &plan, const std::string &folder, std::optional<uint64_t> seed);
+Result<std::unique_ptr<Source>> open_source(const plan::Plan &plan, const std::string &folder, std::optional<uint64_t> seed,
+                                            bool skewed = false);
 
 // Fills bytes with about normal values of one type (f32 or bf16) and mean 0, at the speed of memory.
 void fill_normal(std::span<std::byte> bytes, plan::DType type, float deviation, uint64_t seed);

@@ -81,12 +81,13 @@ uint64_t hash(std::string_view name) {
 struct Tables {
   Table matrix_bf16, matrix_f32, gain_bf16, gain_f32, bias_bf16, bias_f32, codes, scales;
 
-  explicit Tables(uint64_t seed) {
+  explicit Tables(uint64_t seed, bool skewed) {
     using plan::DType;
     matrix_bf16 = normal_table(DType::bf16, 0, 0.02f, mix(seed + 1)),
     matrix_f32 = normal_table(DType::f32, 0, 0.02f, mix(seed + 2));
     gain_bf16 = normal_table(DType::bf16, 1, 0.1f, mix(seed + 3)), gain_f32 = normal_table(DType::f32, 1, 0.1f, mix(seed + 4));
-    bias_bf16 = normal_table(DType::bf16, 0, 0.01f, mix(seed + 5)), bias_f32 = normal_table(DType::f32, 0, 0.01f, mix(seed + 6));
+    const float bias = skewed ? 0.3f : 0.01f; // scores are sigmoids of about normal values
+    bias_bf16 = normal_table(DType::bf16, 0, bias, mix(seed + 5)), bias_f32 = normal_table(DType::f32, 0, bias, mix(seed + 6));
     codes = byte_table(false, mix(seed + 7)), scales = byte_table(true, mix(seed + 8));
   }
 
@@ -105,7 +106,7 @@ struct Tables {
 
 class Synthetic : public Source {
 public:
-  explicit Synthetic(uint64_t seed) : tables(seed), seed(seed) {}
+  Synthetic(uint64_t seed, bool skewed) : tables(seed, skewed), seed(seed) {}
   Result<void> read(const plan::WeightStack &stack, uint32_t member, uint64_t offset, std::span<std::byte> out) const override {
     copy_runs(tables.of(stack), mix(seed ^ hash(member_name(stack, member))), offset, out);
     return {};
@@ -118,7 +119,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Source> make_synthetic(uint64_t seed) { return std::make_unique<Synthetic>(seed); }
+std::unique_ptr<Source> make_synthetic(uint64_t seed, bool skewed) {
+  return std::make_unique<Synthetic>(seed, skewed);
+}
 
 void fill_normal(std::span<std::byte> bytes, plan::DType type, float deviation, uint64_t seed) {
   copy_runs(normal_table(type, 0, deviation, mix(seed)), mix(seed + 1), 0, bytes);

@@ -2,8 +2,7 @@
 # Feeds made-up bytes to one reader of untrusted files, under the address and undefined-behaviour sanitizers. Inputs that reach new
 # code are kept in build/fuzz/corpus/TARGET; what makes a reader fail is written to build/fuzz/failed-TARGET-*. Mend it, and add the
 # input to test/data/fuzz/TARGET, which the test suite replays.
-#   tools/dev/fuzz.sh TARGET SECONDS      TARGET: plan, safetensors, index, vocabulary or encode
-# The reader of config.json belongs to the compiler and needs MLIR; it has no target.
+#   tools/dev/fuzz.sh TARGET SECONDS      TARGET: plan, safetensors, index, vocabulary, encode or config
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [ $# -ne 2 ] || [ ! -d "test/data/fuzz/$1" ] || ! [[ $2 =~ ^[1-9][0-9]*$ ]]; then

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string plan, weights, trace;
+  std::string plan, weights, trace, routing = "uniform";
   bool synthetic = false, per_op = false, json = false;
   uint32_t batch = 1, context = 0, steps = 16, prefill = 0;
   uint64_t seed = 1;
@@ -56,7 +56,7 @@ public:
     const Clock bind;
     BindOptions how{.weights = options.weights, .threads = options.threads, .world = ranks().world()};
     if (options.synthetic)
-      how.synthetic = options.seed;
+      how.synthetic = options.seed, how.skewed_routing = options.routing == "skewed";
     K31_TRY(session->bind(how));
     bind_seconds = bind.seconds();
     if (options.context)
@@ -192,6 +192,7 @@ private:
              {"family", model.family()->str()},
              {"layers", {model.layer_begin(), model.layer_end()}},
              {"synthetic", options.synthetic},
+             {"routing", options.synthetic ? Json(options.routing) : Json()}, // a checkpoint's own otherwise
              {"bind_s", bind_seconds},
              {"ranks", world_size(*session->plan().mesh())},
              {"stub_collectives", options.stub_collectives},
@@ -250,8 +251,12 @@ Command add_bench(CLI::App &parent) {
   app->add_option("--plan", o.plan, "Plan file that k31c compile made")->required()->type_name("FILE");
   CLI::App *weights = app->add_option_group("weights", "One of:");
   weights->add_option("--weights", o.weights, "Folder of the checkpoint that the plan was made from")->type_name("DIR");
-  weights->add_flag("--synthetic-weights", o.synthetic, "Made-up weights: no checkpoint is read");
+  CLI::Option *synthetic = weights->add_flag("--synthetic-weights", o.synthetic, "Made-up weights: no checkpoint is read");
   weights->require_option(1);
+  app->add_option("--routing", o.routing, "Of synthetic weights: all experts about as often, or some most of the time")
+      ->check(CLI::IsMember({"uniform", "skewed"}))
+      ->needs(synthetic)
+      ->capture_default_str();
   const CLI::Range positive(1u, 1u << 20);
   app->add_option("--batch", o.batch, "Sequences that decode at once")->check(positive)->type_name("N")->capture_default_str();
   app->add_option("--context", o.context, "Positions that each sequence already has, with made-up caches")

@@ -20,9 +20,19 @@
 namespace k31::tool {
 namespace {
 
+// Where users expect caches; empty when the system does not say where.
+std::string defaultCacheDir() {
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
+    return cat(cache, "/k31/kernels");
+  if (const char *home = std::getenv("HOME"); home && *home == '/')
+    return cat(home, "/.cache/k31/kernels");
+  return "";
+}
+
 struct Options {
-  std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir, output = "model.k31";
+  std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir = defaultCacheDir(), output = "model.k31";
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
+  bool noCache = false;
   std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;
   std::string layers;              // as given
@@ -36,8 +46,10 @@ public:
       : handler(&context, [this](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
             message = where(diagnostic.getLocation()) + diagnostic.str();
-          // What a slice leaves out is asked for by name; other notes are for people who debug the compiler.
-          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && where(diagnostic.getLocation()) == "layers: ")
+          // What a slice leaves out and what was reused are news for the user; other remarks are for people who debug the
+          // compiler.
+          const std::string place = where(diagnostic.getLocation());
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && (place == "layers: " || place == "kernels: "))
             std::printf("note: %s\n", diagnostic.str().c_str());
           return mlir::success();
         }) {}
@@ -144,10 +156,15 @@ int compile(const Options &o) {
       return fail(1, "--dump-ir " + o.dumpDir + ": " + error.message());
     dumpAfterEachPass(manager, o.dumpDir);
   }
-  if (!o.cacheDir.empty())
-    if (std::error_code error = llvm::sys::fs::create_directories(o.cacheDir))
-      return fail(1, "--cache-dir " + o.cacheDir + ": " + error.message());
-  buildPipeline(manager, {o.target, o.mesh, o.cacheDir, o.cpuLevels});
+  std::string cacheDir = o.noCache ? "" : o.cacheDir;
+  if (!cacheDir.empty())
+    if (std::error_code error = llvm::sys::fs::create_directories(cacheDir)) {
+      if (cacheDir != defaultCacheDir())
+        return fail(1, "--cache-dir " + cacheDir + ": " + error.message());
+      std::printf("note: no kernels are kept: %s: %s\n", cacheDir.c_str(), error.message().c_str());
+      cacheDir.clear();
+    }
+  buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels});
   if (mlir::failed(manager.run(module->get())))
     return failed("the compiler failed without a reason; please report it");
 
@@ -211,8 +228,12 @@ Command addCompile(CLI::App &app) {
                       "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)");
   command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
   command->add_option("--dump-ir", o.dumpDir, "Write the IR after each pass to DIR/NN-pass.mlir")->type_name("DIR");
-  command->add_option("--cache-dir", o.cacheDir, "Keep compiled kernels here, by content, for the next compile")
-      ->type_name("DIR");
+  CLI::Option *cacheDir =
+      command
+          ->add_option("--cache-dir", o.cacheDir, "Compiled kernels are kept here for the next compile, by content, up to 1 GiB")
+          ->capture_default_str()
+          ->type_name("DIR");
+  command->add_flag("--no-cache", o.noCache, "Keep no compiled kernels and use none")->excludes(cacheDir);
   command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE");
   return {command, [options] {
             options->range = parseLayerRange(options->layers);

@@ -10,6 +10,11 @@ using namespace k31::to_plan;
 
 namespace {
 
+// What Bind and Run need beside the arenas. Host: up to 16 readers of weights with 4 MiB each, the stacks of the threads, the
+// image as a file in memory and as it is loaded, prepared commands. GPU: the driver's context, modules and graphs.
+constexpr int64_t kHostReserve = int64_t(128) << 20;
+constexpr int64_t kGpuReserve = int64_t(1) << 30;
+
 FailureOr<DictionaryAttr> dictionaryOf(ModuleOp module, StringRef name) {
   if (auto dictionary = module->getAttrOfType<DictionaryAttr>(name))
     return dictionary;
@@ -87,9 +92,7 @@ LogicalResult buildModel(ModuleOp module, OpBuilder &builder) {
     eos.assign(ids.asArrayRef().begin(), ids.asArrayRef().end());
   else
     return module.emitError("attribute k31.model lacks 'eos', expected array<i64: ...>");
-  // Nothing is kept aside on the host: code and contexts live in ordinary process memory. On a GPU the driver's context, the
-  // modules and the graphs take device memory.
-  int64_t reserve = *target == "cpu" ? 0 : int64_t(1) << 30;
+  int64_t reserve = *target == "cpu" ? kHostReserve : kGpuReserve;
   planir::ModelOp::create(builder, module.getLoc(), *family, numbers[0], optional("layer_begin", 0),
                           optional("layer_end", numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], eos,
                           *activations == "fp32" ? "f32" : *activations, reserve);

@@ -19,6 +19,7 @@ void safetensors(Bytes bytes); // a safetensors file
 void index(Bytes bytes);       // model.safetensors.index.json
 void vocabulary(Bytes bytes);  // tiktoken.model
 void encode(Bytes bytes);      // text, to ids and back
+void config(Bytes bytes);      // config.json, in a library of its own: it needs MLIR
 
 struct Target {
   std::string_view name;
