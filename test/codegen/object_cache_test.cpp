@@ -1,5 +1,6 @@
 // The folder of compiled kernels: bounded, by last use, and shared by compilers that work at the same time.
 #include "codegen/ObjectCache.h"
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

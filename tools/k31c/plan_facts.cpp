@@ -66,10 +66,13 @@ FactGroup mesh(const plan::Plan &plan) { return {"mesh", {{"ranks", {meshText(pl
 
 FactGroup memory(const plan::Plan &plan) {
   FactGroup group{"memory", {}};
-  const MemoryTable table = memoryTable(plan);
-  for (const MemoryLine &line : table.lines)
-    group.facts[line.name] = {cat(line.bytes, " bytes")};
-  group.facts["total"] = {cat(table.total, " bytes")};
+  for (uint32_t stage = 0; stage < plan.mesh()->pp(); ++stage) {
+    const std::string of = plan.mesh()->pp() > 1 ? cat("stage ", stage, ", ") : "";
+    const MemoryTable table = memoryTable(plan, stage);
+    for (const MemoryLine &line : table.lines)
+      group.facts[of + line.name] = {cat(line.bytes, " bytes")};
+    group.facts[of + "total"] = {cat(table.total, " bytes")};
+  }
   return group;
 }
 
