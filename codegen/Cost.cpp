@@ -12,8 +12,8 @@ namespace k31 {
 static constexpr double kMultiplyAddsPerSecond = 60e9;
 static constexpr double kBytesPerSecond = 30e9;
 // A message to another thread takes about 0.1 us, and the threads that have none yet wait for theirs: every doubling of the tasks
-// costs this much once more, so a task runs for a microsecond or more. Where there are fewer threads, the runtime makes one call of
-// several tasks.
+// costs this much once more, so a task runs for a microsecond or more. Where there are fewer threads, the runtime makes one call
+// of several tasks.
 static constexpr double kDoublingSeconds = 0.75e-6;
 static constexpr uint64_t kMaxTasks = 1024;
 static constexpr uint64_t kMaxTasksWithScratch = 64;
@@ -49,8 +49,10 @@ Split splitWork(Work work, uint64_t scratch) {
   if (most < lowest)
     split.reason += formatv("; at most {0}", tasksText(most)).str() +
                     (most == kMaxTasks && !scratch ? " in any launch"
-                     : most == fit     ? formatv(": {0} bytes of scratch each, {1} in all and {2} tasks", scratch, kWorkspaceLimit, kMaxTasksWithScratch).str()
-                                       : std::string(": independent parts"));
+                     : most == fit ? formatv(": {0} bytes of scratch each, {1} in all and {2} tasks", scratch, kWorkspaceLimit,
+                                             kMaxTasksWithScratch)
+                                         .str()
+                                   : std::string(": independent parts"));
   return split;
 }
 

@@ -281,8 +281,8 @@ private:
     }
     int32_t grid[] = {int32_t(launch.grid_x()), int32_t(launch.grid_y()), int32_t(launch.grid_z())};
     auto op = ir::LaunchOp::create(builder, loc, kernelSymbols[launch.kernel()], number(launch.stream()),
-                         builder.getDenseI32ArrayAttr(grid), number(launch.block_x()), number(launch.smem()), args,
-                         builder.getDenseI32ArrayAttr(access), label(launch.label()), maps, number(launch.maps_at()));
+                                   builder.getDenseI32ArrayAttr(grid), number(launch.block_x()), number(launch.smem()), args,
+                                   builder.getDenseI32ArrayAttr(access), label(launch.label()), maps, number(launch.maps_at()));
     return giveNotes(op, launch.notes());
   }
 
