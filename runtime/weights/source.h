@@ -23,7 +23,7 @@ Result<std::unique_ptr<Source>> open_checkpoint(const plan::Plan &plan, const st
 // tensor and its place there alone, so that plans and ranks that split tensors in other ways see the same weights.
 //
 // Matrices and vectors: about normal, deviation 0.02; gains of norms: about 1. MXFP4: any codes, scales 2^-9 to 2^-3. The bias
-// of a router's scores: deviation 0.01, so that the scores decide.
+// of a router's scores: deviation 0.01, so that the scores decide; skewed: 0.3, so that some experts are chosen most of the time.
 std::unique_ptr<Source> make_synthetic(uint64_t seed, bool skewed = false);
 
 // The generator when a seed is given, else the checkpoint.

@@ -81,7 +81,7 @@ uint64_t hash(std::string_view name) {
 struct Tables {
   Table matrix_bf16, matrix_f32, gain_bf16, gain_f32, bias_bf16, bias_f32, codes, scales;
 
-  explicit Tables(uint64_t seed, bool skewed) {
+  Tables(uint64_t seed, bool skewed) {
     using plan::DType;
     matrix_bf16 = normal_table(DType::bf16, 0, 0.02f, mix(seed + 1)),
     matrix_f32 = normal_table(DType::f32, 0, 0.02f, mix(seed + 2));
