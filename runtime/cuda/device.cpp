@@ -101,7 +101,8 @@ public:
 
   Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
     const auto make = [this] { return make_sink(driver, context, arenas); };
-    K31_ASSIGN(const std::unique_ptr<weights::Source> source, weights::open_source(plan, options.weights, options.synthetic, options.skewed_routing));
+    K31_ASSIGN(const std::unique_ptr<weights::Source> source,
+               weights::open_source(plan, options.weights, options.synthetic, options.skewed_routing));
     return weights::load(plan, {*plan.mesh(), communicator.rank()}, *source, make, kReaders, options.progress);
   }
 

@@ -53,7 +53,8 @@ public:
   }
   Result<void> load_weights(const plan::Plan &plan, const BindOptions &options) override {
     const auto make = [this]() -> Result<std::unique_ptr<weights::Sink>> { return std::make_unique<HostSink>(arenas); };
-    K31_ASSIGN(const std::unique_ptr<weights::Source> source, weights::open_source(plan, options.weights, options.synthetic, options.skewed_routing));
+    K31_ASSIGN(const std::unique_ptr<weights::Source> source,
+               weights::open_source(plan, options.weights, options.synthetic, options.skewed_routing));
     K31_TRY(weights::load(plan, {*plan.mesh(), communicator.rank()}, *source, make, threads, options.progress));
     K31_ASSIGN(pool, ThreadPool::start(threads));
     return {};

@@ -119,9 +119,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Source> make_synthetic(uint64_t seed, bool skewed) {
-  return std::make_unique<Synthetic>(seed, skewed);
-}
+std::unique_ptr<Source> make_synthetic(uint64_t seed, bool skewed) { return std::make_unique<Synthetic>(seed, skewed); }
 
 void fill_normal(std::span<std::byte> bytes, plan::DType type, float deviation, uint64_t seed) {
   copy_runs(normal_table(type, 0, deviation, mix(seed)), mix(seed + 1), 0, bytes);
