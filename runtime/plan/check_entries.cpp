@@ -1,5 +1,6 @@
 // Entries: capacities, the tensors that the engine writes and reads, and their commands. runtime/schema/README.md has the table.
 #include "runtime/plan/check.h"
+#include <algorithm>
 
 namespace k31::check {
 namespace {
@@ -148,6 +149,10 @@ Result<void> entries(const plan::Plan &plan) {
     K31_TRY(checker.contract());
     K31_TRY(checker.commands());
   }
+  // Ranks of a stage without entries would wait for the others for ever.
+  for (uint32_t stage = 0, stages = plan.mesh()->pp(); stages > 1 && stage < stages; ++stage)
+    if (std::none_of(plan.entries()->begin(), plan.entries()->end(), [&](const plan::Entry *e) { return e->stage() == stage; }))
+      return refuse(cat("no entry belongs to stage ", stage, " of ", stages, ", expected one or more of every stage"));
   return {};
 }
 
