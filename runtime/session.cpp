@@ -48,6 +48,7 @@ Result<void> Session::bind(const BindOptions &options) {
   comm::World &world = options.world ? *options.world : impl->alone;
   const int threads = options.threads > 0 ? options.threads : std::max(1, cpu_threads() / int(world.local_size()));
 
+  comm::wait_limit = 0; // until all ranks have their weights, whatever was bound before
   // What is cheap and can be refused comes first; the weights, which take minutes, last.
   K31_ASSIGN(std::unique_ptr<comm::Communicator> communicator, comm::Communicator::make(world, *plan().mesh()));
   K31_ASSIGN(std::unique_ptr<Device> device, open_device(plan(), threads, *communicator));

@@ -1,5 +1,5 @@
-// Ranks that act together, and the world that makes such groups. Two kinds: processes of one host with shared memory
-// (runtime/comm/local.h), and MPI (runtime/comm/mpi.h).
+// Ranks that act together, and the world that makes such groups. Three kinds: processes of one host with shared memory
+// (runtime/comm/local.h), MPI (runtime/comm/mpi.h), and one rank without the others (runtime/comm/alone.h).
 //
 // All is about bytes of the host. Members of a group make the same calls in the same order with the same sizes; a call returns
 // when this rank's part is done. Waits give the processor to others, so that more ranks than cores get on. A rank that fails does

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <random>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace k31::comm {
@@ -111,10 +112,11 @@ Result<void> answer(int listening, const Meeting &meeting, std::vector<int> &lin
     const int socket = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0)
       return system_error("rank 0 cannot take a call of another rank", errno);
+    const timeval patience{5, 0}; // who calls may be anybody, and say half a greeting
+    ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     Greeting greeting{};
-    if (ready(socket, POLLIN, 5000) && ::recv(socket, &greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting &&
-        greeting.secret == meeting.secret && greeting.rank < lines.size() && lines[greeting.rank] < 0 &&
-        ::send(socket, "+", 1, MSG_NOSIGNAL) == 1) {
+    if (::recv(socket, &greeting, sizeof greeting, MSG_WAITALL) == sizeof greeting && greeting.secret == meeting.secret &&
+        greeting.rank < lines.size() && lines[greeting.rank] < 0 && ::send(socket, "+", 1, MSG_NOSIGNAL) == 1) {
       lines[greeting.rank] = socket;
       --missing;
     } else {

@@ -31,11 +31,13 @@ public:
   }
 
   Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    if (mine.empty()) { // MPI waits for nobody where no bytes move
+      std::vector<std::byte> arrived(size());
+      return all_gather(std::span(arrived).subspan(rank(), 1), arrived);
+    }
     const bool in_place = mine.data() == all.data() + rank() * mine.size();
-    std::byte empty[1]; // MPI takes no null address, even of no bytes
-    void *to = all.empty() ? empty : all.data();
     return wait("all_gather", mine.size(), [&](int bytes, void **request) {
-      return mpi.all_gather(handle, in_place || mine.empty() ? nullptr : mine.data(), to, bytes, request);
+      return mpi.all_gather(handle, in_place ? nullptr : mine.data(), all.data(), bytes, request);
     });
   }
   Result<void> all_to_all(std::span<const std::byte> source, std::span<std::byte> dest) override {

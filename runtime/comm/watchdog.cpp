@@ -158,7 +158,8 @@ Hub::Hub(std::vector<int> sockets, std::chrono::seconds silence) : silence(silen
 
 Hub::~Hub() {
   for (const Line &line : lines)
-    ::close(line.socket);
+    if (line.socket >= 0)
+      ::close(line.socket);
 }
 
 void Hub::take(uint32_t rank) {
@@ -172,20 +173,22 @@ void Hub::take(uint32_t rank) {
     if (kind == kFinished)
       line.finished = true;
   }
-  if (!there && !line.finished && std::find(gone.begin(), gone.end(), rank) == gone.end())
+  if (there)
+    return;
+  ::close(line.socket);
+  line.socket = -1; // which poll() passes over
+  if (!line.finished)
     gone.push_back(rank);
 }
 
 void Hub::listen(int milliseconds) {
   std::vector<pollfd> waiting;
-  std::vector<uint32_t> ranks;
-  for (uint32_t r = 0; r < lines.size(); ++r)
-    if (std::find(gone.begin(), gone.end(), r) == gone.end())
-      waiting.push_back({lines[r].socket, POLLIN, 0}), ranks.push_back(r);
+  for (const Line &line : lines)
+    waiting.push_back({line.socket, POLLIN, 0});
   ::poll(waiting.data(), waiting.size(), milliseconds);
-  for (size_t i = 0; i < waiting.size(); ++i)
-    if (waiting[i].revents)
-      take(ranks[i]);
+  for (uint32_t r = 0; r < waiting.size(); ++r)
+    if (waiting[r].revents)
+      take(r);
 }
 
 Result<void> Hub::run(const std::function<std::string(uint32_t rank)> &ended) {

@@ -57,7 +57,7 @@ public:
 
 private:
   struct Line {
-    int socket;
+    int socket; // -1 once it was cut
     bool finished = false;
     std::string received;
     std::chrono::steady_clock::time_point heard;
@@ -72,7 +72,7 @@ private:
   std::vector<Line> lines;
   std::chrono::seconds silence;
   std::vector<Failure> failures; // in order of arrival
-  std::vector<uint32_t> gone;    // lines that were cut
+  std::vector<uint32_t> gone;    // ranks whose line was cut before they had finished
 };
 
 } // namespace k31::comm

@@ -3,12 +3,13 @@
 #include "runtime/comm/abort.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/plan/dtype.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <ifaddrs.h>
-#include <map>
 #include <net/if.h>
+#include <optional>
 
 namespace k31::cuda {
 namespace {
@@ -20,17 +21,11 @@ struct UniqueId {
 constexpr int kSum = 0;                                            // ncclSum
 constexpr int kUint8 = 1, kInt32 = 2, kFloat32 = 7, kBfloat16 = 9; // ncclDataType_t
 
-// Every function returns an error number, but for the two that return text.
 struct Library {
-#define K31_NCCL_FUNCTION(name, symbol, parameters) void *name##_symbol;
-#include "runtime/cuda/nccl_functions.h"
-#undef K31_NCCL_FUNCTION
-#define K31_NCCL_FUNCTION(name, symbol, parameters) using name##_type = int(*) parameters;
+#define K31_NCCL_FUNCTION(result, name, symbol, parameters) result(*name) parameters;
 #include "runtime/cuda/nccl_functions.h"
 #undef K31_NCCL_FUNCTION
 };
-
-#define K31_CALL(name) (reinterpret_cast<Library::name##_type>(library.name##_symbol))
 
 int type_of(plan::DType type) {
   switch (type) {
@@ -52,8 +47,8 @@ Result<Library> open_library() {
     return fail(Code::unsupported, cat("the plan is for several GPUs, but NCCL cannot be opened: ", quote(dlerror(), 400),
                                        "; install NCCL 2.14 or later, or name its folder in LD_LIBRARY_PATH"));
   Library library{};
-#define K31_NCCL_FUNCTION(name, symbol, parameters)                                                                              \
-  if (!(library.name##_symbol = dlsym(handle, symbol)))                                                                          \
+#define K31_NCCL_FUNCTION(result, name, symbol, parameters)                                                                      \
+  if (!(library.name = reinterpret_cast<result(*) parameters>(dlsym(handle, symbol))))                                           \
     return fail(Code::unsupported, "libnccl.so.2 has no function " symbol "; install NCCL 2.14 or later");
 #include "runtime/cuda/nccl_functions.h"
 #undef K31_NCCL_FUNCTION
@@ -75,39 +70,41 @@ bool only_loopback() {
 
 class Communicators : public Nccl {
 public:
-  Communicators(const Library &library, const comm::Communicator &ranks)
-      : library(library), ranks(ranks), on_abort([this] { abort(); }) {}
+  Communicators(const Library &library, const comm::Communicator &ranks) : library(library), ranks(ranks) {
+    on_abort.emplace([this] { abort(); });
+  }
 
   ~Communicators() override {
+    on_abort.reset(); // first: what is destroyed must not be aborted
     for (const auto &[members, comm] : comms)
-      K31_CALL(destroy)(comm);
+      library.destroy(comm);
   }
 
   Result<void> connect(const plan::Mesh &mesh, const Driver &driver, Stream stream) {
+    comms.reserve(std::size(by_axis)); // abort() may look at it meanwhile
     for (const plan::MeshAxis axis : plan::EnumValuesMeshAxis()) {
       comm::Group &group = ranks.group(axis);
       if (group.size() == 1)
         continue;
       const std::vector<uint32_t> members = group_of(mesh, axis, ranks.rank());
-      auto found = comms.find(members);
+      auto found = std::find_if(comms.begin(), comms.end(), [&](const auto &one) { return one.first == members; });
       if (found == comms.end()) {
         UniqueId id{};
         if (group.rank() == 0)
-          K31_TRY(good(K31_CALL(unique_id)(&id), "cannot make an identifier"));
+          K31_TRY(good(library.unique_id(&id), "cannot make an identifier"));
         K31_TRY(group.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0));
         Comm comm = nullptr;
-        K31_TRY(good(K31_CALL(init)(&comm, int(group.size()), id, int(group.rank())),
+        K31_TRY(good(library.init(&comm, int(group.size()), id, int(group.rank())),
                      cat("cannot connect the ", group.size(), " ranks of axis ", plan::EnumNameMeshAxis(axis))));
-        found = comms.emplace(members, comm).first;
+        found = comms.emplace(comms.end(), members, comm);
       }
       by_axis[size_t(axis)] = found->second;
-      sizes[size_t(axis)] = group.size();
     }
     // The first collective of a communicator makes its connections; that is no work for a capture.
-    K31_ASSIGN(const Memory scratch, Memory::allocate(driver, "first collective", 4096 * (ranks.size() + 1), 256));
+    K31_ASSIGN(const Memory scratch, Memory::allocate(driver, "first collective", 1024, 256));
     for (const auto &[members, comm] : comms) {
       auto *at = reinterpret_cast<void *>(scratch.address());
-      K31_TRY(good(K31_CALL(all_reduce)(at, at, 256, kFloat32, kSum, comm, stream), "the first collective failed"));
+      K31_TRY(good(library.all_reduce(at, at, 256, kFloat32, kSum, comm, stream), "the first collective failed"));
     }
     K31_CUDA(driver, stream_synchronize(stream), "the first collective of NCCL failed");
     return {};
@@ -115,33 +112,33 @@ public:
 
   Result<void> issue(const plan::Collective &c, Address source, Address dest, Stream stream) const override {
     const Comm comm = by_axis[size_t(c.axis())];
-    const size_t size = sizes[size_t(c.axis())], count = c.count();
+    const size_t size = ranks.group(c.axis()).size(), count = c.count();
     const auto *from = reinterpret_cast<const std::byte *>(source);
     auto *to = reinterpret_cast<std::byte *>(dest);
     const int type = type_of(c.dtype());
     const std::string what = c.label() ? c.label()->str() : plan::EnumNameCollectiveOp(c.op());
     switch (c.op()) {
     case plan::CollectiveOp::all_reduce:
-      return good(K31_CALL(all_reduce)(from, to, count, type, kSum, comm, stream), what);
+      return good(library.all_reduce(from, to, count, type, kSum, comm, stream), what);
     case plan::CollectiveOp::reduce_scatter:
-      return good(K31_CALL(reduce_scatter)(from, to, count / size, type, kSum, comm, stream), what);
+      return good(library.reduce_scatter(from, to, count / size, type, kSum, comm, stream), what);
     case plan::CollectiveOp::all_gather:
-      return good(K31_CALL(all_gather)(from, to, count, type, comm, stream), what);
+      return good(library.all_gather(from, to, count, type, comm, stream), what);
     case plan::CollectiveOp::broadcast:
-      return good(K31_CALL(broadcast)(from, to, count, type, 0, comm, stream), what);
+      return good(library.broadcast(from, to, count, type, 0, comm, stream), what);
     case plan::CollectiveOp::send:
-      return good(K31_CALL(send)(from, count, type, int(c.peer()), comm, stream), what);
+      return good(library.send(from, count, type, int(c.peer()), comm, stream), what);
     case plan::CollectiveOp::recv:
-      return good(K31_CALL(receive)(to, count, type, int(c.peer()), comm, stream), what);
+      return good(library.receive(to, count, type, int(c.peer()), comm, stream), what);
     case plan::CollectiveOp::dispatch:
     case plan::CollectiveOp::combine: {
       const size_t piece = count / size, bytes = piece * bytes_of(c.dtype());
-      K31_TRY(good(K31_CALL(group_start)(), what));
+      K31_TRY(good(library.group_start(), what));
       for (size_t r = 0; r < size; ++r) {
-        K31_TRY(good(K31_CALL(send)(from + r * bytes, piece, type, int(r), comm, stream), what));
-        K31_TRY(good(K31_CALL(receive)(to + r * bytes, piece, type, int(r), comm, stream), what));
+        K31_TRY(good(library.send(from + r * bytes, piece, type, int(r), comm, stream), what));
+        K31_TRY(good(library.receive(to + r * bytes, piece, type, int(r), comm, stream), what));
       }
-      return good(K31_CALL(group_end)(), what);
+      return good(library.group_end(), what);
     }
     }
     return {};
@@ -150,7 +147,7 @@ public:
   Result<void> check() const override {
     for (const auto &[members, comm] : comms) {
       int error = 0;
-      K31_TRY(good(K31_CALL(async_error)(comm, &error), "cannot be asked for errors"));
+      K31_TRY(good(library.async_error(comm, &error), "cannot be asked for errors"));
       K31_TRY(good(error, "a collective failed"));
     }
     return {};
@@ -160,26 +157,22 @@ private:
   // Ends collectives that wait for ranks that are gone.
   void abort() {
     for (const auto &[members, comm] : comms)
-      K31_CALL(abort)(comm);
+      library.abort(comm);
   }
 
   Result<void> good(int error, const std::string &what) const {
     if (error == 0)
       return {};
-    using Text = const char *(*)(int);
-    using Last = const char *(*)(Comm);
-    const char *text = reinterpret_cast<Text>(library.error_string_symbol)(error);
-    const char *last = reinterpret_cast<Last>(library.last_error_symbol)(nullptr);
+    const char *text = library.error_string(error), *last = library.last_error(nullptr);
     return fail(Code::io, cat("NCCL: ", what, ": ", text ? text : "unknown error", last && *last ? cat(" (", last, ")") : "",
                               "; NCCL_DEBUG=INFO tells more"));
   }
 
   Library library;
   const comm::Communicator &ranks;
-  std::map<std::vector<uint32_t>, Comm> comms; // by members
+  std::vector<std::pair<std::vector<uint32_t>, Comm>> comms; // by members, in the order of the axes on every rank
   Comm by_axis[size_t(plan::MeshAxis::MAX) + 1] = {};
-  size_t sizes[size_t(plan::MeshAxis::MAX) + 1] = {};
-  comm::OnAbort on_abort; // unregistered first
+  std::optional<comm::OnAbort> on_abort;
 };
 
 } // namespace

@@ -208,8 +208,15 @@ Result<void> Engine::run_batch() {
 }
 
 Result<StepReport> Engine::step() {
-  if (broken)
+  if (broken) {
+    for (const Owned &sequence : waiting)
+      end(*sequence, Finish::failed, *broken);
+    for (const Owned &sequence : running)
+      end(*sequence, Finish::failed, *broken);
+    waiting.clear();
+    running.clear();
     return tl::unexpected(*broken);
+  }
   const auto wanted = choose() ? std::optional(work.entry) : std::nullopt;
   K31_ASSIGN(const std::optional<uint32_t> entry, executor.agree(wanted));
   if (!entry)
@@ -243,7 +250,10 @@ uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, ui
   const uint64_t first = sequence.done - segment.logits; // position of the first row with logits
   for (uint32_t i = 0; i < segment.logits; ++i) {
     if (batch.sampled(logit_row + i) < 0) {
-      fail_non_finite(sequence, cat("the logits at position ", first + i, " are not finite"));
+      std::string reason = cat("the logits at position ", first + i, " are not finite");
+      if (const auto where = executor.non_finite(place(sequence)); where && !where->empty())
+        reason += cat(" and neither is its state (", *where, ")");
+      fail_non_finite(sequence, std::move(reason));
       return 0;
     }
     if (sequence.request.on_logits && first + i == sequence.logits_given) {
@@ -297,9 +307,6 @@ void Engine::end(Sequence &sequence, Finish finish, std::optional<Error> error) 
 // Ends the sequence alone; its memory is cleaned before anybody else gets it.
 void Engine::fail_non_finite(Sequence &sequence, std::string reason) {
   ++counted.non_finite;
-  if (const auto where = executor.state().non_finite(place(sequence));
-      where && !where->empty() && reason.find(*where) == reason.npos)
-    reason += " and neither is its state (" + *where + ")";
   release(sequence, true);
   end(sequence, Finish::failed, Error{Code::invalid_input, reason + "; this sequence was ended, others go on"});
 }

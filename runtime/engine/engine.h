@@ -63,10 +63,12 @@ public:
   Result<void> mark(SequenceId id);
   Result<void> rollback(SequenceId id, uint32_t tokens);
 
-  // The state of a running sequence where it is now, for Request::state of another one.
+  // The state of a running sequence where it is now, for Request::state of another one. On a mesh: the part that this rank holds,
+  // for the ranks of the same tp and pp coordinates; all ranks of a dp group save and restore, or none.
   Result<std::vector<std::byte>> save(SequenceId id);
 
-  // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error.
+  // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error, and all
+  // sequences when memory cannot be cleaned any more.
   Result<StepReport> step();
 
   // Steps until nothing is left to run, in other dp groups too.

@@ -120,7 +120,7 @@ void Engine::keep(Sequence &s) {
 
 // Looks at the whole state; fails the sequence when it is not finite.
 bool Engine::finite(Sequence &s) {
-  const auto found = executor.state().non_finite(place(s));
+  const auto found = executor.non_finite(place(s));
   if (found && found->empty())
     return true;
   if (found)

@@ -34,9 +34,12 @@ public:
   // What all dp groups run in the next step, given what this one would: nothing when none of them has anything to run. Called
   // once a step, with the entry that comes out of it run by all.
   virtual Result<std::optional<uint32_t>> agree(std::optional<uint32_t> entry) { return entry; }
-  // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
   // The memory of the states; bound sessions only.
   virtual StateMemory &state() = 0;
+  // As StateMemory::non_finite, of the whole state: all ranks that hold a part of it call this together, and all of them find a
+  // value that is not finite, or none does, or all fail.
+  virtual Result<std::string> non_finite(const StatePlace &place) { return state().non_finite(place); }
+  // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
   virtual Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) = 0;
 };
 

@@ -63,13 +63,35 @@ Result<SessionExecutor> SessionExecutor::make(Session &session, uint32_t rank) {
   return made;
 }
 
+StateMemory &SessionExecutor::state() {
+  if (!memory)
+    memory.emplace(layout_of(session->plan(), session->communicator()->rank()), *session->memory());
+  return *memory;
+}
+
+// The worst that a rank found decides: a rank that alone ended the sequence would leave the others waiting for it.
+Result<std::string> SessionExecutor::non_finite(const StatePlace &place) {
+  enum : uint64_t { fine, broken, unread };
+  Result<std::string> found = state().non_finite(place);
+  uint64_t worst = !found ? unread : found->empty() ? fine : broken;
+  for (const plan::MeshAxis axis : {plan::MeshAxis::tp, plan::MeshAxis::pp})
+    if (comm::Group &group = session->communicator()->group(axis); group.size() > 1) {
+      K31_ASSIGN(worst, comm::largest(group, worst));
+    }
+  if (worst == unread && found)
+    return fail(Code::io, "another rank could not read its part of the state");
+  if (worst == broken && found->empty())
+    return std::string("the part of another rank");
+  return found;
+}
+
 // The largest entry that a group wants: every group can put its work, or a part of it, into a larger one.
 Result<std::optional<uint32_t>> SessionExecutor::agree(std::optional<uint32_t> entry) {
-  const comm::Communicator &communicator = *session->communicator();
-  if (communicator.group(plan::MeshAxis::dp).size() == 1)
+  const comm::Communicator *communicator = session->communicator();
+  if (!communicator || communicator->group(plan::MeshAxis::dp).size() == 1)
     return entry;
   const uint64_t mine = entry ? uint64_t(std::find(by_size.begin(), by_size.end(), *entry) - by_size.begin()) + 1 : 0;
-  K31_ASSIGN(const uint64_t most, comm::largest(communicator.group(plan::MeshAxis::dp), mine));
+  K31_ASSIGN(const uint64_t most, comm::largest(communicator->group(plan::MeshAxis::dp), mine));
   return most ? std::optional(by_size[most - 1]) : std::nullopt;
 }
 

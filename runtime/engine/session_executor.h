@@ -1,6 +1,6 @@
 // A bound session as the engine's executor: on a mesh, one rank of many. Every rank has an engine of its own; those of a dp group
-// do the same, since they have the same requests and draw the same ids. What dp groups agree on, and what the last pipeline stage
-// alone knows, goes over the communicators of the host.
+// do the same, since they have the same requests and draw the same ids. What dp groups agree on, what the last pipeline stage
+// alone knows, and whether each part of a state is finite, goes over the communicators of the host.
 #pragma once
 #include "runtime/engine/executor.h"
 
@@ -12,11 +12,8 @@ public:
   static Result<SessionExecutor> make(Session &session, uint32_t rank = 0);
 
   const ModelFacts &facts() const override { return model; }
-  StateMemory &state() override {
-    if (!memory)
-      memory.emplace(layout_of(session->plan()), *session->memory());
-    return *memory;
-  }
+  StateMemory &state() override;
+  Result<std::string> non_finite(const StatePlace &place) override;
   Result<std::optional<uint32_t>> agree(std::optional<uint32_t> entry) override;
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) override;
 

@@ -1,5 +1,6 @@
 #include "runtime/engine/state_memory.h"
 #include "runtime/base/cat.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/schema/plan_generated.h"
 #include <cstring>
 
@@ -10,7 +11,9 @@ constexpr const char *kind_names[] = {"latent", "index", "kda", "conv", "draft"}
 
 // The element type of a member is that of the kernels' operands which are the member's memory. Plans of format 1.0 have none.
 Element element_of(const plan::Plan &plan, const plan::StateMember &member) {
-  for (const plan::Entry *entry : *plan.entries())
+  for (const plan::Entry *entry : *plan.entries()) {
+    if (entry->stage() != member.stage())
+      continue;
     for (uint32_t i = 0; i < entry->commands()->size(); ++i) {
       if (entry->commands_type()->GetEnum<plan::Command>(i) != plan::Command::Launch)
         continue;
@@ -26,6 +29,7 @@ Element element_of(const plan::Plan &plan, const plan::StateMember &member) {
         return type == plan::DType::f32 ? Element::f32 : type == plan::DType::bf16 ? Element::bf16 : Element::other;
       }
     }
+  }
   return member.kind() == plan::StateKind::kda ? Element::f32 : Element::other;
 }
 
@@ -52,12 +56,17 @@ uint32_t blocks_of(uint32_t position, uint32_t block_tokens) { return (position 
 
 } // namespace
 
-StateLayout layout_of(const plan::Plan &plan) {
+StateLayout layout_of(const plan::Plan &plan, uint32_t rank) {
   const plan::StateGroup &group = *plan.state();
+  const plan::Mesh &mesh = *plan.mesh();
+  const uint32_t tp = coordinate(mesh, plan::MeshAxis::tp, rank), stage = coordinate(mesh, plan::MeshAxis::pp, rank);
   StateLayout layout{plan.key()->digest()->str(), group.block_tokens(), {}};
+  if (mesh.tp() > 1 || mesh.pp() > 1)
+    layout.digest += cat(" tp ", tp, " pp ", stage);
   for (const plan::StateMember *m : *group.members())
-    layout.members.push_back(
-        {StateKind(m->kind()), m->layer(), element_of(plan, *m), m->arena(), m->offset(), m->unit_bytes(), m->units()});
+    if (m->stage() == stage) // those of other stages are offsets in other ranks' arenas
+      layout.members.push_back(
+          {StateKind(m->kind()), m->layer(), element_of(plan, *m), m->arena(), m->offset(), m->unit_bytes(), m->units()});
   return layout;
 }
 
@@ -68,7 +77,7 @@ template <class F> Result<void> StateMemory::each_unit(const StatePlace &place, 
                                     place.slot, "; it is not whole"));
   for (const StateMember &member : shape.members)
     for (uint32_t i = 0; i < (member.paged() ? blocks : 1); ++i)
-      K31_TRY(f(member, member.offset + uint64_t(member.paged() ? place.table[i] : place.slot) * member.unit_bytes));
+      K31_TRY(f(member, i, member.offset + uint64_t(member.paged() ? place.table[i] : place.slot) * member.unit_bytes));
   return {};
 }
 
@@ -92,12 +101,8 @@ Result<std::string> StateMemory::non_finite(const StatePlace &place) {
   uint32_t layer = UINT32_MAX; // where it begins: it spreads to later layers
   std::vector<std::byte> unit;
   const uint32_t tail = place.position % shape.block_tokens; // rows past the position are no part of the state
-  const uint64_t blocks = blocks_of(place.position, shape.block_tokens);
-  uint64_t number = 0;
-  const StateMember *last = nullptr;
-  K31_TRY(each_unit(place, [&](const StateMember &m, uint64_t offset) -> Result<void> {
-    number = last == &m ? number + 1 : 0;
-    last = &m;
+  const uint32_t blocks = blocks_of(place.position, shape.block_tokens);
+  K31_TRY(each_unit(place, [&](const StateMember &m, uint32_t number, uint64_t offset) -> Result<void> {
     if (m.layer >= layer || m.element == Element::other)
       return {};
     const bool partial = m.paged() && tail && number + 1 == blocks;
@@ -122,7 +127,7 @@ uint64_t StateMemory::bytes_of(uint32_t position) const {
 Result<std::vector<std::byte>> StateMemory::read(const StatePlace &place) {
   std::vector<std::byte> bytes(bytes_of(place.position));
   uint64_t at = 0;
-  K31_TRY(each_unit(place, [&](const StateMember &m, uint64_t offset) {
+  K31_TRY(each_unit(place, [&](const StateMember &m, uint32_t, uint64_t offset) {
     const std::span<std::byte> to = std::span(bytes).subspan(at, m.unit_bytes);
     at += m.unit_bytes;
     return memory.read(m.arena, offset, to);
@@ -135,7 +140,7 @@ Result<void> StateMemory::write(const StatePlace &place, std::span<const std::by
     return fail(Code::invalid_input, cat("a state of ", place.position, " positions has ", bytes_of(place.position),
                                          " bytes, found ", bytes.size(), "; it is not whole, so nothing of it is used"));
   uint64_t at = 0;
-  return each_unit(place, [&](const StateMember &m, uint64_t offset) {
+  return each_unit(place, [&](const StateMember &m, uint32_t, uint64_t offset) {
     const std::span<const std::byte> from = bytes.subspan(at, m.unit_bytes);
     at += m.unit_bytes;
     return memory.write(m.arena, offset, from);

@@ -30,12 +30,13 @@ struct StateMember {
 };
 
 struct StateLayout {
-  std::string digest; // of the plan
+  std::string digest; // of the plan, and on a mesh which part of a state it is
   uint32_t block_tokens = 0;
   std::vector<StateMember> members;
 };
 
-StateLayout layout_of(const plan::Plan &plan);
+// Of the part that `rank` of the plan's mesh holds.
+StateLayout layout_of(const plan::Plan &plan, uint32_t rank = 0);
 
 // Where the state of one sequence is. Everything in it belongs to one boundary: the first `position` tokens.
 struct StatePlace {
@@ -68,7 +69,7 @@ public:
   uint64_t bytes_of(uint32_t position) const;
 
 private:
-  template <class F> Result<void> each_unit(const StatePlace &place, F &&f); // f(member, offset of the unit)
+  template <class F> Result<void> each_unit(const StatePlace &place, F &&f); // f(member, number of the unit, its offset)
 
   StateLayout shape;
   ArenaAccess &memory;

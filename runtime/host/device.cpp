@@ -79,7 +79,8 @@ public:
                             const Observers &observers) override {
     copy_in(inputs);
     std::vector<std::span<const std::byte>> args;
-    const Program &program = programs[entry];
+    Program &program = programs[entry];
+    schedule_alone(program, threads);
     for (size_t i = 0; i < program.steps.size(); ++i) {
       const Step &step = program.steps[i];
       args.clear();

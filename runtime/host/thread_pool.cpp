@@ -66,7 +66,7 @@ void ThreadPool::run(const Schedule &schedule) {
     lanes[i].taken.store(word(run, 0), std::memory_order_relaxed);
     lanes[i].done.store(word(run, 0), std::memory_order_relaxed);
   }
-  current.store(&schedule, std::memory_order_relaxed);
+  current.store(&schedule, std::memory_order_release); // a late worker that sees it sees the words above too
   // Sequentially consistent, as is the sleeper's side: either it sees the new number or we see the sleeper.
   number.store(run);
   if (sleepers.load() > 0)

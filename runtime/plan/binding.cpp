@@ -96,13 +96,11 @@ host::Job job_of(const Step &step) {
 void schedule(Program &program, int threads) {
   std::vector<host::Job> jobs;
   for (const Step &step : program.steps) {
-    program.alone.emplace_back();
     if (step.group) {
       program.parts.push_back({host::make_schedule(jobs, threads), &step});
       jobs.clear();
     } else {
       jobs.push_back(job_of(step));
-      program.alone.back() = host::make_schedule({&jobs.back(), 1}, threads);
     }
   }
   program.parts.push_back({host::make_schedule(jobs, threads), nullptr});
@@ -181,6 +179,16 @@ struct Preparer {
 };
 
 } // namespace
+
+void schedule_alone(Program &program, int threads) {
+  for (size_t i = program.alone.size(); i < program.steps.size(); ++i) {
+    const Step &step = program.steps[i];
+    std::vector<host::Job> jobs;
+    if (!step.group)
+      jobs.push_back(job_of(step));
+    program.alone.push_back(host::make_schedule(jobs, threads));
+  }
+}
 
 Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
                                      const comm::Communicator &communicator, int threads) {

@@ -27,4 +27,7 @@ Result<HostCode> load_code(const plan::Plan &plan);
 Result<std::vector<Program>> prepare(const plan::Plan &plan, const HostCode &code, const std::vector<host::Memory> &arenas,
                                      const comm::Communicator &communicator, int threads);
 
+// Fills `alone`, once; large, and only observed runs need it.
+void schedule_alone(Program &program, int threads);
+
 } // namespace k31

@@ -104,7 +104,6 @@ struct EntryChecker {
     K31_TRY(expect(out, "logits", plan::DType::f32, {L, V}, last && L > 0));
     K31_TRY(expect(out, "sampled", plan::DType::i32, {L}, last && L > 0));
     K31_TRY(expect(out, "hidden", m.activations(), {T, H}, handed_out));
-    K31_TRY(expect(in, "coordinates", plan::DType::i32, {8}, false));
     return expect(out, "bank", m.activations(), {kAny, T, H}, false);
   }
 
@@ -131,6 +130,25 @@ struct EntryChecker {
   }
 };
 
+// All stages run the same entries, by their number within the stage; ranks that disagree would wait for each other for ever.
+Result<void> stages(const plan::Plan &plan) {
+  std::vector<std::vector<const plan::Entry *>> of(plan.mesh()->pp());
+  for (const plan::Entry *entry : *plan.entries())
+    of[entry->stage()].push_back(entry);
+  const auto same = [](const plan::Entry *a, const plan::Entry *b) {
+    return a->kind() == b->kind() && a->rows() == b->rows() && a->segments() == b->segments() &&
+           a->logit_rows() == b->logit_rows();
+  };
+  for (size_t stage = 0; of.size() > 1 && stage < of.size(); ++stage) {
+    if (of[stage].empty())
+      return refuse(cat("no entry belongs to stage ", stage, " of ", of.size(), ", expected one or more of every stage"));
+    if (!std::equal(of[0].begin(), of[0].end(), of[stage].begin(), of[stage].end(), same))
+      return refuse(cat("the entries of stage ", stage, " are not those of stage 0, expected the same kinds, rows, segments and ",
+                        "logit rows in the same order"));
+  }
+  return {};
+}
+
 } // namespace
 
 Result<void> entries(const plan::Plan &plan) {
@@ -149,11 +167,7 @@ Result<void> entries(const plan::Plan &plan) {
     K31_TRY(checker.contract());
     K31_TRY(checker.commands());
   }
-  // Ranks of a stage without entries would wait for the others for ever.
-  for (uint32_t stage = 0, stages = plan.mesh()->pp(); stages > 1 && stage < stages; ++stage)
-    if (std::none_of(plan.entries()->begin(), plan.entries()->end(), [&](const plan::Entry *e) { return e->stage() == stage; }))
-      return refuse(cat("no entry belongs to stage ", stage, " of ", stages, ", expected one or more of every stage"));
-  return {};
+  return stages(plan);
 }
 
 } // namespace k31::check

@@ -14,6 +14,11 @@ Result<void> model(const plan::Plan &plan) {
   if (world == 0 || world > 65536 || mesh.ep() == 0 || mesh.ep() > world || mesh.node() == 0 || mesh.node() > world)
     return refuse(cat("the mesh is tp=", mesh.tp(), ",dp=", mesh.dp(), ",ep=", mesh.ep(), ",pp=", mesh.pp(),
                       ",node=", mesh.node(), ", expected 1 to 65536 ranks, with ep and node between 1 and that"));
+  // Else a group of experts, or one over several dp groups, would name ranks of another stage or none.
+  const bool nested = mesh.ep() > mesh.tp() ? mesh.ep() % mesh.tp() == 0 : mesh.tp() % mesh.ep() == 0;
+  if (!nested || mesh.tp() * mesh.dp() % mesh.ep() != 0)
+    return refuse(cat("the mesh is tp=", mesh.tp(), ",dp=", mesh.dp(), ",ep=", mesh.ep(),
+                      ", expected an ep that divides the ranks of a stage, and that divides tp or is a multiple of it"));
 
   const plan::Model &m = *plan.model();
   if (m.layer_begin() >= m.layer_end() || m.layer_end() > m.layers())

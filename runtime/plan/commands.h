@@ -31,7 +31,7 @@ struct Program {
   std::vector<const std::byte *> pointers; // argument blocks, one after the other
   std::vector<Port> inputs, outputs;
   std::vector<Part> parts;           // all steps
-  std::vector<host::Schedule> alone; // each step on its own, for runs that are observed; collectives have none
+  std::vector<host::Schedule> alone; // each step on its own, from the first observed run on; empty for collectives
 };
 
 } // namespace k31

@@ -1,5 +1,6 @@
 #include "runtime/weights/placement.h"
 #include "runtime/base/safetensors.h"
+#include "runtime/schema/shares.h"
 #include <algorithm>
 #include <cstring>
 
@@ -58,16 +59,14 @@ Share share_of(const plan::WeightStack &stack, uint32_t c, uint32_t ranks) {
   };
   switch (stack.shard()->of()) {
   case plan::ShardOf::members: {
-    const uint32_t each = (share.count + ranks - 1) / ranks;
+    const auto each = uint32_t(plan::share_of(share.count, ranks));
     share.first = std::min(c * each, share.count);
     share.count = std::min(each, share.count - share.first);
     break;
   }
-  case plan::ShardOf::rows: {
-    uint64_t rows = member_bytes(stack) / l.row_bytes;
-    part(l.row_begin, l.row_count, rows);
+  case plan::ShardOf::rows:
+    part(l.row_begin, l.row_count, member_bytes(stack) / l.row_bytes);
     break;
-  }
   case plan::ShardOf::columns:
     part(l.byte_begin, l.byte_count, l.row_bytes);
     break;

@@ -156,6 +156,13 @@ def requests(work, good, plan):
         refuse("a long prompt", ["the prompt has 257 tokens", "256", "--max-context"], *run, "--tokens", ",".join(["1"] * 257),
                folder=work)
         refuse("no weights", ["absent", "No such file"], *run[:-1], os.path.join(work, "absent"), "--tokens", "1", folder=work)
+    ids = os.path.join(work, "ids")
+    for content in ("1,2\n3;4\n", "1,2\n3,\n", "1,2\n\n3\n", "1,2\n99999999999\n"):
+        with open(ids, "w") as f:
+            f.write(content)
+        refuse(f"ids {content!r}", [ids, "line 2 holds", "expected token ids separated by commas"], "k31-run", "generate", "--plan", plan,
+               "--weights", good, "--tokens-file", ids, folder=work)
+    os.remove(ids)
 
 
 def full_disk(work, good, plan):

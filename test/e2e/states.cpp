@@ -150,7 +150,7 @@ private:
     std::vector<float> last;
     const auto keep = [&](uint64_t, std::span<const float> row) { last.assign(row.begin(), row.end()); };
     Engine engine(executor, {.poison = true});
-    K31_ASSIGN(const SequenceId id, engine.add({.tokens = accepted, .on_logits = keep, .hold = true}));
+    K31_ASSIGN(const SequenceId id, engine.add({.tokens = accepted, .hold = true, .on_logits = keep}));
     K31_TRY(engine.finish());
     for (int cycle = 0; cycle < 60; ++cycle) {
       const Ids tried = text(1 + random() % 6);

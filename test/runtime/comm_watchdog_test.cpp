@@ -29,9 +29,11 @@ Outcome run(uint32_t ranks, const Body &body, std::chrono::seconds silence = com
       for (const int line : lines)
         close(line);
       close(pair[0]);
-      comm::Watchdog watchdog(pair[1], r == 1, silence);
-      body(r, watchdog);
-      watchdog.finish();
+      {
+        comm::Watchdog watchdog(pair[1], r == 1, silence);
+        body(r, watchdog);
+        watchdog.finish();
+      }
       _exit(0);
     }
     close(pair[1]);

@@ -150,6 +150,27 @@ TEST_F(Guard, BrokenMemoryStopsTheEngine) {
   auto done = engine.finish();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "the fake memory is gone");
+  EXPECT_FALSE(engine.step());
+  EXPECT_TRUE(engine.idle()); // nobody waits for ever
+  for (const auto &[id, request] : others) {
+    const auto out = engine.take(id);
+    ASSERT_TRUE(out && out->error);
+    EXPECT_EQ(out->error->message, "the fake memory is gone");
+  }
+}
+
+// On a mesh the parts of a state that other ranks hold count as well: the sequence ends on all of them, or on none.
+TEST_F(Guard, APartOfAnotherRank) {
+  struct Rank : FakeModel {
+    using FakeModel::FakeModel;
+    Result<std::string> non_finite(const StatePlace &) override { return std::string("the part of another rank"); }
+  } rank(facts());
+  Engine engine(rank, {.kept_states = 4});
+  const auto id = *engine.add({.tokens = {1, 2, 3}, .max_tokens = 1});
+  ASSERT_TRUE(engine.finish());
+  EXPECT_HAS(engine.take(id)->error->message, "its state at position 3 is not finite (the part of another rank)");
+  EXPECT_TRUE(engine.kept_states().empty());
+  expect_empty(engine);
 }
 
 } // namespace

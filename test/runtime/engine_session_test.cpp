@@ -1,8 +1,11 @@
 // The engine over a real session: the facts it takes from a plan, and logits through Load, Bind and Run.
+#include "runtime/comm/local.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/session_executor.h"
 #include "test/runtime/plan_builder.h"
 #include <gtest/gtest.h>
+#include <set>
+#include <thread>
 
 namespace k31::engine {
 namespace {
@@ -55,6 +58,60 @@ TEST(SessionExecutor, LayoutOfTheStates) {
                                            : type == plan::DType::f32 ? Element::f32
                                                                       : Element::other);
   }
+}
+
+// On a mesh a rank's layout is that of its own part: members of other stages are somewhere in other ranks' arenas.
+TEST(SessionExecutor, LayoutOfARanksPart) {
+  plan::PlanT plan = test::sample_plan();
+  plan.mesh->tp = plan.mesh->pp = 2;
+  plan.state->members[1]->stage = 1;
+  const std::string bytes = test::flatbuffer(plan);
+  const auto layout = [&](uint32_t rank) { return layout_of(*plan::GetPlan(bytes.data()), rank); };
+  std::set<std::string> digests;
+  for (const uint32_t rank : {0u, 1u, 2u, 3u}) {
+    const StateLayout found = layout(rank);
+    ASSERT_EQ(found.members.size(), 1u);
+    EXPECT_EQ(found.members[0].kind, rank < 2 ? StateKind::latent : StateKind::conv);
+    digests.insert(found.digest);
+  }
+  EXPECT_EQ(digests.size(), 4u); // what one rank saved is for no other
+}
+
+// Two ranks hold a part of each state: what one finds in its own, both know.
+TEST(SessionExecutor, RanksAgreeWhetherAStateIsFinite) {
+  test::TempFolder folder;
+  plan::PlanT plan = test::sample_plan();
+  plan.mesh->tp = 2;
+  plan.state->members[1]->kind = plan::StateKind::kda; // in fp32
+  test::add_weights(plan, folder.path());
+  test::write(plan, folder.path("plan.k31"));
+  const auto shared = comm::LocalMemory::make(2);
+  ASSERT_TRUE(shared);
+  std::vector<std::string> found[2];
+  const auto run = [&](uint32_t rank) -> Result<void> {
+    comm::LocalWorld world(**shared, rank);
+    K31_ASSIGN(const auto session, Session::load(folder.path("plan.k31")));
+    K31_TRY(session->bind({.weights = folder.path(), .threads = 1, .world = &world}));
+    K31_ASSIGN(SessionExecutor executor, SessionExecutor::make(*session, rank));
+    K31_TRY(executor.state().fill({}, std::vector<int32_t>{0, 1}, {}));
+    if (rank == 1)
+      K31_TRY(executor.state().fill({}, std::vector<int32_t>{1}, std::byte{0xff}));
+    const BlockTable table = {0};
+    for (const int32_t slot : {0, 1}) {
+      K31_ASSIGN(std::string where, executor.non_finite({table, slot, 3}));
+      found[rank].push_back(std::move(where));
+    }
+    return {};
+  };
+  Result<void> ended[2];
+  {
+    const std::jthread other([&] { ended[1] = run(1); });
+    ended[0] = run(0);
+  }
+  for (const Result<void> &end : ended)
+    ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(found[0], (std::vector<std::string>{"", "the part of another rank"}));
+  EXPECT_EQ(found[1], (std::vector<std::string>{"", "kda of layer 1"}));
 }
 
 TEST(SessionExecutor, RefusesWhatItCannotServe) {

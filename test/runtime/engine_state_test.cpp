@@ -201,13 +201,10 @@ TEST(EngineState, AThousandRollbacksEqualAReplay) {
   int32_t best = -1;
   Ids accepted = random_ids(random, 6);
   const auto start = [&] {
-    return *engine.add({.tokens = accepted,
-                        .on_logits =
-                            [&](uint64_t position, std::span<const float> row) {
-                              given = position;
-                              best = int32_t(std::max_element(row.begin(), row.end()) - row.begin());
-                            },
-                        .hold = true});
+    return *engine.add({.tokens = accepted, .hold = true, .on_logits = [&](uint64_t position, std::span<const float> row) {
+                          given = position;
+                          best = int32_t(std::max_element(row.begin(), row.end()) - row.begin());
+                        }});
   };
   SequenceId id = start();
   ASSERT_TRUE(engine.finish());

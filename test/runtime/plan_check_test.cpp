@@ -52,6 +52,9 @@ TEST(PlanCheck, Model) {
       {"the mesh is tp=0", [](PlanT &p) { p.mesh->tp = 0; }},
       {"expected 1 to 65536 ranks", [](PlanT &p) { p.mesh->tp = p.mesh->dp = p.mesh->pp = 60000; }},
       {"ep=2", [](PlanT &p) { p.mesh->ep = 2; }},
+      {"an ep that divides the ranks of a stage", [](PlanT &p) { p.mesh->tp = 3, p.mesh->ep = 2; }},
+      {"an ep that divides the ranks of a stage", [](PlanT &p) { p.mesh->dp = p.mesh->pp = 2, p.mesh->ep = 4; }},
+      {"an ep that divides the ranks of a stage", [](PlanT &p) { p.mesh->tp = 4, p.mesh->dp = 3, p.mesh->ep = 6; }},
       {"node=0", [](PlanT &p) { p.mesh->node = 0; }},
       {"layers 0 to 3 of 2", [](PlanT &p) { p.model->layer_end = 3; }},
       {"layers 2 to 2 of 2", [](PlanT &p) { p.model->layer_begin = 2; }},
@@ -108,6 +111,12 @@ TEST(PlanCheck, Entries) {
        [](PlanT &p) {
          PlanT other = sample_plan();
          p.entries.push_back(std::move(other.entries[0]));
+       }},
+      {"the entries of stage 1 are not those of stage 0",
+       [](PlanT &p) {
+         PlanT other = sample_plan();
+         entry(other).name = "other", entry(other).stage = 1, entry(other).kind = plan::EntryKind::prefill;
+         p.mesh->pp = 2, p.entries.push_back(std::move(other.entries[0]));
        }},
       {"is of kind 2", [](PlanT &p) { entry(p).kind = plan::EntryKind(2); }},
       {"has 0 rows", [](PlanT &p) { entry(p).rows = 0; }},

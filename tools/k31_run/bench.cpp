@@ -60,7 +60,7 @@ public:
     K31_TRY(session->bind(how));
     bind_seconds = bind.seconds();
     if (options.context)
-      fill_caches();
+      fill_caches(stage);
     K31_TRY(run_decode(inputs, decode));
     if (options.prefill)
       K31_TRY(run_prefill(inputs));
@@ -75,10 +75,12 @@ public:
 
 private:
   // Finite contents, as if the context had been there.
-  void fill_caches() {
+  void fill_caches(uint32_t stage) {
     const plan::Plan &plan = session->plan();
     uint64_t seed = options.seed + 1000;
     for (const plan::StateMember *member : *plan.state()->members()) {
+      if (member->stage() != stage)
+        continue;
       const bool kda = member->kind() == plan::StateKind::kda; // its state is fp32 whatever activations are
       const std::span<std::byte> arena = session->arena(member->arena());
       if (arena.size() >= member->offset() + member->unit_bytes() * member->units())

@@ -88,15 +88,16 @@ Result<std::vector<std::vector<int32_t>>> read_ids(const std::string &path) {
   for (const char *at = text.data(), *end = at + text.size(); at < end;) {
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc())
+    if (error != std::errc() || (next < end && *next != ',' && *next != '\n'))
       return fail(Code::invalid_input, cat(quote(path, 4096), ": line ", all.size(), " holds ", quote({at, size_t(end - at)}, 20),
                                            ", expected token ids separated by commas"));
     all.back().push_back(id);
     at = next;
-    if (at < end && *at == '\n' && at + 1 < end)
+    if (at == end)
+      break;
+    if (*at == '\n' && at + 1 < end)
       all.emplace_back();
-    if (at < end)
-      ++at;
+    ++at;
   }
   return all;
 }
@@ -218,7 +219,7 @@ Result<void> generate(const Options &options) {
       return tl::unexpected(stepped.error()); // other ranks run on, out of step
     if (!stepped)
       error = stepped.error();
-    more = !stepped || stepped->ran;
+    more = stepped ? stepped->ran : !engine.idle();
     for (size_t i = 0; i < sequences.size(); ++i)
       if (auto output = model.runs(i) ? engine.take(sequences[i].id) : std::nullopt)
         end(i, std::move(*output));

@@ -61,17 +61,19 @@ bool Model::runs(size_t sequence) const {
   return sequence % mesh.dp() == coordinate(mesh, plan::MeshAxis::dp, rank);
 }
 
+// The first rank of the dp group that runs the sequence.
+static uint32_t owner(const plan::Mesh &mesh, size_t sequence) {
+  return uint32_t(sequence % mesh.dp()) * stride(mesh, plan::MeshAxis::dp);
+}
+
 Result<void> Model::share(size_t sequence, std::span<std::byte> bytes) const {
   const plan::Mesh &mesh = *session->plan().mesh();
-  const uint32_t owner = uint32_t(sequence % mesh.dp()) * stride(mesh, plan::MeshAxis::dp);
-  return mesh.dp() > 1 ? session->communicator()->all().broadcast(bytes, owner) : Result<void>();
+  return mesh.dp() > 1 ? session->communicator()->all().broadcast(bytes, owner(mesh, sequence)) : Result<void>();
 }
 
 Result<void> Model::share(size_t sequence, std::vector<std::byte> &bytes) const {
-  uint64_t size = bytes.size();
-  K31_TRY(share(sequence, std::as_writable_bytes(std::span(&size, 1))));
-  bytes.resize(size);
-  return share(sequence, std::span(bytes));
+  const plan::Mesh &mesh = *session->plan().mesh();
+  return mesh.dp() > 1 ? comm::share(session->communicator()->all(), bytes, owner(mesh, sequence)) : Result<void>();
 }
 
 Result<text::Tokenizer> open_tokenizer(const ModelOptions &options, const engine::ModelFacts &facts) {

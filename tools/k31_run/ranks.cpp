@@ -113,13 +113,11 @@ void Ranks::watch_children(std::vector<int> lines, const std::vector<int> &child
   int code = done ? 0 : 1;
   for (const int child : children) {
     int status = 0;
-    for (int i = 0; i < 500; ++i) {
-      const pid_t ended = ::waitpid(child, &status, done ? 0 : WNOHANG);
-      if (ended != 0)
-        break;
+    pid_t ended = 0;
+    for (int i = 0; i < 500 && (ended = ::waitpid(child, &status, done ? 0 : WNOHANG)) == 0; ++i)
       ::usleep(10'000);
-    }
-    ::kill(child, SIGKILL);
+    if (ended == 0) // what has ended may have given its number to another process
+      ::kill(child, SIGKILL);
     if (done && status != 0)
       code = 1;
   }
