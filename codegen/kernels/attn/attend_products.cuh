@@ -278,11 +278,10 @@ template <Config c, Tile t> struct Products {
   // While the second product runs: the weights as they are used. Two neighbouring threads have one head.
   K31_DEVICE void add_totals(bool raised) const {
     const int thread = threadIdx.x % 128, head = group * kHalf + thread / 2;
-    if (thread >= 2 * kHalf)
-      return;
-    float sum = half_of_weights(head);
-    sum += __shfl_xor_sync(__activemask(), sum, 1);
-    if (thread % 2 == 0)
+    const bool has_head = thread < 2 * kHalf;
+    float sum = has_head ? half_of_weights(head) : 0;
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    if (has_head && thread % 2 == 0)
       totals[head] = (raised ? totals[head] * change[head] : totals[head]) + sum;
   }
 
@@ -310,7 +309,7 @@ template <Config c, Tile t> struct Products {
         accumulate(tile, o);
         add_totals(raised);
         wgmma_wait<0>();
-        __syncwarp(); // all lanes have read the marks
+        __syncwarp(); // orders the reads of `valid` by all lanes before the arrival of one, which the producers wait for
         if (threadIdx.x % 32 == 0)
           barrier_arrive(empty + tile % 2);
       }

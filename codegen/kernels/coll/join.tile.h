@@ -1,21 +1,15 @@
 // Launch choices of coll.join on CUDA.
 #pragma once
 #include "codegen/kernels/coll/join.h"
-#include "codegen/kernels/common/tile.h"
+#include "codegen/kernels/common/row_tile.h"
 
 namespace k31::kernels::join {
 
-struct Tile {
-  int32_t block = 256;
-
-  constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &) const { return 0; }
-  template <class F> static void fields(F &&f) { f("block", &Tile::block); }
-};
+using Tile = RowTile;
 
 constexpr Tile choose(const Config &) { return {}; }
 // x: rows, in turns; y: ranks.
-constexpr Grid grid(const Config &c, const Tile &) { return {least(most(c.capacity, 1), 8 * kMultiprocessors), c.size}; }
+constexpr Grid grid(const Config &c, const Tile &) { return {row_blocks(c.capacity), c.size}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 
 } // namespace k31::kernels::join

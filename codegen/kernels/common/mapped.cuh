@@ -7,7 +7,7 @@
 
 namespace k31::kernels::mapped {
 
-// finish(row, column, sum, second sum, the same two of column + 1) for each two sums of the first `rows` rows.
+// finish(row, column, sum, second sum, the same two of column + 1) for each two sums of the rows before `live`.
 template <ProductTile t, int32_t n_rows, bool pair, class Finish>
 K31_DEVICE void finish_sums(const float (&sum)[t.bn / 8][4], int32_t row0, int32_t live, int32_t n0, const Finish &finish) {
   static_assert(!pair || t.bn % 32 == 0, "both sums of a pair in one tile");

@@ -3,8 +3,7 @@
 // Four forms:
 //   plain   any types, for correctness (common/product.cuh);
 //   thin    few rows of x: memory-bound. A warp takes 16 rows of W (32 with `pair`), the warps of a block share K, W goes from
-//   memory
-//           to registers once, sums meet in shared memory (common/thin.cuh);
+//           memory to registers once, sums meet in shared memory (common/thin.cuh);
 //   wide    more rows: tiles of bm rows of x by bn rows of W, 64 columns a stage in shared memory, several stages under way
 //           (common/wide.cuh);
 //   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply (common/mapped.cuh).
@@ -54,21 +53,6 @@ constexpr ProductTile thin_tile(int64_t rows, int64_t n, bool pair) {
   while (warps < 16 && ceil_div(n, t.bn) * warps < 16 * kMultiprocessors)
     warps *= 2;
   t.block = warps * 32;
-  return t;
-}
-
-constexpr ProductTile wide_tile(int64_t rows, int64_t n) {
-  ProductTile t;
-  t.form = kWide, t.block = 256;
-  if (rows <= 64) { // memory-bound: small tiles for many blocks, deep stages
-    t.bm = rows <= 32 ? 32 : 64;
-    t.bn = n >= 96 * 128 ? 128 : n >= 96 * 64 ? 64 : 32;
-    t.stages = 6;
-    t.warps_m = t.bm / (t.bn == 32 ? 16 : 32), t.warps_n = t.bn / 32;
-    t.block = t.warps_m * t.warps_n * 32;
-  } else {
-    t.bm = 128, t.bn = 128, t.stages = 4, t.warps_m = 2, t.warps_n = 4;
-  }
   return t;
 }
 

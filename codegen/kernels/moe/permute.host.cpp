@@ -11,7 +11,7 @@ extern const Config k31_config;
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
-void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
+void k31_entry(const Args *args, uint32_t task, uint32_t /*tasks*/) {
   const Config &c = k31_config;
   if (task != 0)
     return;

@@ -1,20 +1,14 @@
 // Launch choices of nn.gather on CUDA.
 #pragma once
-#include "codegen/kernels/common/tile.h"
+#include "codegen/kernels/common/row_tile.h"
 #include "codegen/kernels/nn/gather.h"
 
 namespace k31::kernels::gather {
 
-struct Tile {
-  int32_t block = 256;
-
-  constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &) const { return 0; }
-  template <class F> static void fields(F &&f) { f("block", &Tile::block); }
-};
+using Tile = RowTile;
 
 constexpr Tile choose(const Config &) { return {}; }
-constexpr Grid grid(const Config &c, const Tile &) { return {least(most(c.rows, 1), 8 * kMultiprocessors)}; }
+constexpr Grid grid(const Config &c, const Tile &) { return {row_blocks(c.rows)}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 
 } // namespace k31::kernels::gather

@@ -83,7 +83,7 @@ template <int P> void reduce(const Args *args, int64_t row, int64_t begin, int64
   const Config &c = k31_config;
   f32x16 acc[kMaxSums];
   K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] = splat(0);
-  run_region<P>(args, row, begin, end, sums, [&](int64_t col, int n, const float *out) __attribute__((always_inline)) {
+  run_region<P>(args, row, begin, end, sums, [&](int64_t /*col*/, int n, const float *out) __attribute__((always_inline)) {
     K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) acc[s] += first_lanes(load_vector<f32x16>(out + s * kLanes), n);
   });
   K31_UNROLL for (int s = 0; s < c.sums[P]; ++s) sums[known_sums<P>() + s] = sum(acc[s]);

@@ -6,11 +6,9 @@
 
 // For the launch code: see runner.h.
 using _ZN3k317kernels5embed6ConfigE = k31::kernels::embed::Config;
-using _ZN3k317kernels5embed4TileE = k31::kernels::embed::Tile;
 using _ZN3k317kernels6gather6ConfigE = k31::kernels::gather::Config;
-using _ZN3k317kernels6gather4TileE = k31::kernels::gather::Tile;
 using _ZN3k317kernels7combine6ConfigE = k31::kernels::combine::Config;
-using _ZN3k317kernels7combine4TileE = k31::kernels::combine::Tile;
+using _ZN3k317kernels7RowTileE = k31::kernels::RowTile;
 
 using namespace k31::test;
 
