@@ -298,10 +298,10 @@ private:
 
 llvm::FailureOr<ModelConfig> readModelConfig(mlir::MLIRContext &context, StringRef folder, std::optional<double> mlaEps) {
   std::string path = folder.str() + "/config.json";
-  if (auto bytes = read_text(path, 16 << 20))
+  auto bytes = read_text(path, 16 << 20);
+  if (bytes)
     return parseModelConfig(context, *bytes, path, mlaEps);
-  else
-    Reporter(context).error("config.json", bytes.error().message);
+  Reporter(context).error("config.json", bytes.error().message);
   return llvm::failure();
 }
 

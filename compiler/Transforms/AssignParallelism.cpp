@@ -45,6 +45,8 @@ struct AssignParallelismPass : impl::AssignParallelismBase<AssignParallelismPass
   }
 
   LogicalResult check(const Mesh &m) {
+    if (m.ranks() > kMaxRanks)
+      return refuse() << m.ranks() << " ranks, at most " << kMaxRanks << " are possible";
     if ((m.tp * m.dp) % m.ep)
       return refuse() << "ep=" << m.ep << " does not divide the " << m.tp * m.dp << " ranks of a stage (tp x dp)";
     if (m.ranks() % m.node)

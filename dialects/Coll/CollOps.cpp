@@ -109,6 +109,8 @@ LogicalResult PartOp::verify() {
       failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
       failed(k31::sameSize(*this, "rows", "result", result->getDimSize(0), "x", x->getDimSize(0))))
     return failure();
+  if (coordinate->getDimSize(0) != 1)
+    return emitOpError() << "coordinate has " << coordinate->getDimSize(0) << " numbers, expected one";
   if (result->getDimSize(1) > x->getDimSize(1))
     return emitOpError() << "a part has " << result->getDimSize(1) << " columns, but x has " << x->getDimSize(1);
   return success();

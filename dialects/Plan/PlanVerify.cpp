@@ -179,8 +179,8 @@ LogicalResult LaunchOp::verify() {
   for (Value arg : getArgs())
     if (failed(isBuffer(*this, "an argument", arg)))
       return failure();
-  for (auto map :
-       getMaps() ? getMapsAttr().getAsRange<DictionaryAttr>() : ArrayAttr::get(getContext(), {}).getAsRange<DictionaryAttr>()) {
+  for (Attribute attribute : getMaps().value_or(ArrayAttr::get(getContext(), {}))) {
+    auto map = cast<DictionaryAttr>(attribute);
     for (StringRef field : {"arg", "columns", "rows", "row_bytes", "box_columns", "box_rows"})
       if (auto value = map.getAs<IntegerAttr>(field); !value || value.getInt() < (field == "arg" ? 0 : 1))
         return emitOpError() << "has a tensor map without '" << field << "', or with one below " << (field == "arg" ? 0 : 1);

@@ -1,12 +1,13 @@
 // Why the compiler chose what it chose. A pass notes a choice on the op, or on the entry's function, that it chose for:
 //
-//   note(op, {"transport", "peer", "64 rows fit one write", {{"library", 7400}, {"peer", 4200}}});
+//   note(op, {"kernel", "4 tasks", "a core takes 9 us", {{"1 task", 9000}, {"4 tasks", 2500}}});
 //
 // Notes ride along as attribute k31.notes. convert-ops-to-plan gives them to the launches, collectives and entries that come of
 // the op (plan.note, Note in the schema), and `k31c explain` prints them. They change no code; equal notes are stored once.
 #pragma once
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
+#include <optional>
 #include <string>
 
 namespace k31 {
@@ -20,7 +21,7 @@ struct Candidate {
 };
 
 struct Note {
-  std::string about;  // what was chosen, one word: "kernel", "fusion", "layout", "overlap", "parallel", "transport"
+  std::string about;  // what was chosen, one word: "kernel", "fusion", "layout"
   std::string choice; // one of the candidates' when there are any
   std::string reason; // for people, with the numbers that decided
   llvm::SmallVector<Candidate, 0> candidates;

@@ -14,6 +14,7 @@
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
 #include "llvm/Support/FileSystem.h"
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -172,7 +173,9 @@ int compile(const Options &o) {
   if (mlir::failed(flatbuffer))
     return failed("the plan cannot be exported");
   const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
-  const MemoryTable table = memoryTable(plan);
+  MemoryTable table = memoryTable(plan);
+  for (uint32_t stage = 1; stage < plan.mesh()->pp(); ++stage) // the advice is for the stage with the largest caches
+    table.bytesPerToken = std::max(table.bytesPerToken, memoryTable(plan, stage).bytesPerToken);
   std::fputs(memoryText(plan).c_str(), stdout);
   if (!o.memoryLimit.empty())
     if (const std::string why = overLimit(table, *parseMemoryLimit(o.memoryLimit)); !why.empty())

@@ -40,7 +40,6 @@ public:
   Reader(const plan::Plan &plan, const plan::Entry &entry) : plan(plan), entry(entry) {}
 
   std::vector<Section> sections() {
-    std::optional<uint32_t> last;
     for (uint32_t i = 0; i < entry.commands()->size(); ++i) {
       const plan::Command kind = entry.commands_type()->GetEnum<plan::Command>(i);
       const void *table = entry.commands()->Get(i);
@@ -63,12 +62,7 @@ public:
 private:
   Step step(const plan::Launch &launch) {
     const plan::Kernel &kernel = *plan.kernels()->Get(launch.kernel());
-    Step step{.what = kernel.name()->str(), .config = kernel.config()->str()};
-    if (plan.key()->target()->string_view() == "cpu")
-      step.size = plural(launch.grid_x(), "task");
-    else
-      step.size = cat("grid ", launch.grid_x(), " x ", launch.grid_y(), " x ", launch.grid_z(), ", block ", launch.block_x(),
-                      ", smem ", launch.smem());
+    Step step{.what = kernel.name()->str(), .config = kernel.config()->str(), .size = splitText(plan, launch)};
     take(step, launch.notes());
     return step;
   }
@@ -239,13 +233,12 @@ int explain(const Options &o) {
 Command addExplain(CLI::App &app) {
   auto options = std::make_shared<Options>();
   Options &o = *options;
-  CLI::App *command = app.add_subcommand("explain", "Say why a plan is as it is: kernels, fusions, overlaps, parallelism.");
-  command->footer(
-      "Layers that are equal are printed once. For each operation: its kernel and Config, how it is split, what was\n"
-      "fused into it, where it runs, each with the reason and the estimated times of the choices that were compared.\n"
-      "Examples:\n"
-      "  k31c explain tiny.k31 --entry decode_b1 --layer 3\n"
-      "  k31c explain tiny.k31 --json | jq '.entries[0].sections[1].steps[].notes'");
+  CLI::App *command = app.add_subcommand("explain", "Say why a plan is as it is: kernels, fusions, layouts.");
+  command->footer("Layers that are equal are printed once. For each operation: its kernel and Config, how it is split, what was\n"
+                  "fused into it, each with the reason and the estimated times of the choices that were compared.\n"
+                  "Examples:\n"
+                  "  k31c explain tiny.k31 --entry decode_b1 --layer 3\n"
+                  "  k31c explain tiny.k31 --json | jq '.entries[0].sections[1].steps[].notes'");
   command->add_option("plan", o.plan, "A plan file")->required()->type_name("PLAN");
   command->add_option("--entry", o.entry, "One entry only, such as decode_b1; all unless given")->type_name("NAME");
   command->add_option("--layer", o.layer, "One layer only, counted from 0")->type_name("N");

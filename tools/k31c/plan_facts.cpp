@@ -99,6 +99,8 @@ FactGroup weights(const plan::Plan &plan) {
     if (stack->shard())
       fields.push_back(
           cat("shard ", plan::EnumNameMeshAxis(stack->shard()->axis()), " ", plan::EnumNameShardOf(stack->shard()->of())));
+    if (plan.mesh()->pp() > 1)
+      fields.push_back(cat("stage ", stack->stage()));
     std::string name = stack->pattern()->str();
     while (group.facts.contains(name)) // another part of the same tensors
       name += "'";
@@ -195,7 +197,7 @@ FactGroup commands(const plan::Plan &plan, const std::set<std::string> &entries)
         const plan::Kernel &kernel = *plan.kernels()->Get(launch.kernel());
         Fields fields = configFields(kernel.config()->string_view());
         fields.insert(fields.begin(), kernel.name()->str());
-        fields.push_back(cat("grid ", launch.grid_x(), " ", launch.grid_y(), " ", launch.grid_z()));
+        fields.push_back(splitText(plan, launch));
         fields.push_back(cat("stream ", launch.stream()));
         fields.push_back(kernel.symbol()->str());
         add(launch.label(), "launch", std::move(fields));
@@ -206,7 +208,7 @@ FactGroup commands(const plan::Plan &plan, const std::set<std::string> &entries)
         add(c.label(), "collective",
             {cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis())),
              cat("by ", plan::EnumNameTransport(c.transport())), cat(c.count(), " x ", plan::EnumNameDType(c.dtype())),
-             cat("stream ", c.stream())});
+             cat("peer ", c.peer()), cat("stream ", c.stream())});
         break;
       }
       case plan::Command::Copy: {

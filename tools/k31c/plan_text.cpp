@@ -31,6 +31,13 @@ Place placeOf(const flatbuffers::String *label) {
   return {std::nullopt, std::string(text)};
 }
 
+std::string splitText(const plan::Plan &plan, const plan::Launch &launch) {
+  if (plan.key()->target()->string_view() == "cpu")
+    return plural(launch.grid_x(), "task");
+  return cat("grid ", launch.grid_x(), " x ", launch.grid_y(), " x ", launch.grid_z(), ", block ", launch.block_x(), ", smem ",
+             launch.smem());
+}
+
 std::string layersText(const std::vector<uint32_t> &layers) {
   std::string out = layers.size() == 1 ? "layer " : "layers ";
   for (size_t i = 0, end = 0; i < layers.size(); i = end) {

@@ -24,6 +24,9 @@ struct Place {
 };
 Place placeOf(const flatbuffers::String *label);
 
+// How a launch is split: "7 tasks", "grid 8 x 1 x 1, block 128, smem 4096".
+std::string splitText(const plan::Plan &plan, const plan::Launch &launch);
+
 // "layer 3", "layers 1-2, 5-6"; of ascending numbers.
 std::string layersText(const std::vector<uint32_t> &layers);
 

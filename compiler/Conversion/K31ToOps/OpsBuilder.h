@@ -21,6 +21,7 @@ struct Cut {
   int64_t units = 0, ranks = 1;
 
   bool isCut() const { return ranks > 1; }
+  bool servesAll() const { return !isCut() || share(units) * (ranks - 1) < units; } // does every rank get a unit?
   int64_t share(int64_t whole) const { return isCut() ? whole / units * ((units + ranks - 1) / ranks) : whole; }
 };
 

@@ -23,8 +23,7 @@ static int64_t sizeOf(const Mesh &mesh, coll::Axis axis) {
 
 Cut OpsBuilder::cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, StringRef what) {
   Cut cut{axis, of, units, sizeOf(state.mesh, axis)};
-  const int64_t share = cut.share(units);
-  if (cut.isCut() && share * (cut.ranks - 1) >= units)
+  if (const int64_t share = cut.share(units); !cut.servesAll())
     state.refuse(
         llvm::formatv("{0}={1}: {2} {3} in shares of {4} leave rank {5} of the axis without any; use at most {6} ranks there",
                       coll::stringifyAxis(axis), cut.ranks, units, what, share, (units + share - 1) / share,
@@ -35,12 +34,9 @@ Cut OpsBuilder::cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, StringRe
 
 // Whole groups of 16, the kernels' vector and the rows that gate and up take in turns, as long as every rank gets one.
 Cut OpsBuilder::hidden(coll::ShardOf of, int64_t width) {
-  const int64_t ranks = state.mesh.tp;
-  for (int64_t group : {16, 8, 4, 2}) {
-    const int64_t units = width / group, share = (units + ranks - 1) / ranks;
-    if (width % group == 0 && share * (ranks - 1) < units)
-      return cutOf(coll::Axis::tp, of, units, "groups of hidden columns");
-  }
+  for (int64_t group : {16, 8, 4, 2})
+    if (const Cut cut{coll::Axis::tp, of, width / group, state.mesh.tp}; width % group == 0 && cut.servesAll())
+      return cut;
   return cutOf(coll::Axis::tp, of, width, "hidden columns");
 }
 

@@ -112,9 +112,12 @@ private:
 
   // To the commands behind `before`, which were made of the op.
   LogicalResult giveNotes(Operation &op, Operation *before) {
-    Operation *command = before ? before->getNextNode() : &entry.getBody().front().front();
-    for (; op.hasAttr(kNotes) && command; command = command->getNextNode())
-      if (isa<planir::LaunchOp, planir::CollectiveOp>(command) && failed(context.notes->give(&op, command)))
+    if (!op.hasAttr(kNotes))
+      return success();
+    Block &commands = entry.getBody().front();
+    Block::iterator first = before ? std::next(Block::iterator(before)) : commands.begin();
+    for (Operation &made : llvm::make_range(first, commands.end()))
+      if (isa<planir::LaunchOp, planir::CollectiveOp>(made) && failed(context.notes->give(&op, &made)))
         return failure();
     return success();
   }

@@ -11,6 +11,7 @@
 // RUN: not k31-opt --assign-parallelism=mesh=tp=4,node=3 %s 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not k31-opt --assign-parallelism=mesh=cp=2 %s 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not k31-opt --assign-parallelism=mesh=tp=0 %s 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not k31-opt --assign-parallelism=mesh=tp=256,dp=512 %s 2>&1 | FileCheck %s --check-prefix=MANY
 // RUN: not k31-opt --assign-parallelism=mesh=tp=1,tp=1 %s 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // CHECK: k31.mesh = {dp = 1 : i64, ep = 1 : i64, node = 1 : i64, pp = 1 : i64, tp = 1 : i64}
@@ -23,6 +24,7 @@
 // HALF: ep=6 and tp=4: a group of experts holds whole tp groups or lies inside one, so one must divide the other
 // NODE: node=3 does not divide the 4 ranks
 // AXIS: --mesh cp=2: no axis "cp", expected tp, dp, ep, pp or node
+// MANY: --mesh tp=256,dp=512: 131072 ranks, at most 65536 are possible
 // ZERO: tp is "0", expected an integer from 1 to
 // TWICE: tp is given twice
 module {}
