@@ -2,6 +2,7 @@
 #include "codegen/KernelModels.h"
 #include "codegen/Target.h"
 #include "compiler/Passes.h"
+#include "compiler/Transforms/PlacementNotes.h"
 #include "dialects/Interfaces/KernelOp.h"
 #include "mlir/IR/Builders.h"
 
@@ -24,6 +25,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
       getOperation()->emitError() << llvm::toString(known.takeError());
       return signalPassFailure();
     }
+    notePlacement(getOperation(), (*known)->isCuda());
     Builder b(&getContext());
     // All ops are asked, so that one run shows every op without a kernel.
     getOperation()->walk([&](KernelOp op) {

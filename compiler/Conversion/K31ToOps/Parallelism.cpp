@@ -1,25 +1,10 @@
 // What a rank holds and what it needs from others: the only place where shares of weights are cut.
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
+#include "compiler/LinkCost.h"
 
 using namespace mlir;
 
 namespace k31 {
-
-static int64_t sizeOf(const Mesh &mesh, coll::Axis axis) {
-  switch (axis) {
-  case coll::Axis::tp:
-    return mesh.tp;
-  case coll::Axis::dp:
-    return mesh.dp;
-  case coll::Axis::ep:
-    return mesh.ep;
-  case coll::Axis::pp:
-    return mesh.pp;
-  case coll::Axis::edp:
-    return mesh.edp();
-  }
-  llvm_unreachable("an axis");
-}
 
 Cut OpsBuilder::cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, StringRef what) {
   Cut cut{axis, of, units, sizeOf(state.mesh, axis)};
