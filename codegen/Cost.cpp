@@ -37,6 +37,7 @@ Split splitWork(Work work, uint64_t scratch) {
   for (uint64_t tasks : {lowest / 2, lowest, lowest * 2})
     counts.insert(std::clamp<uint64_t>(tasks, 1, most));
   Split split;
+  split.work = work;
   double best = INFINITY;
   for (uint64_t tasks : counts) {
     const double time = seconds(work, tasks);

@@ -17,6 +17,7 @@ struct Split {
   uint32_t tasks;
   std::string reason;                         // with the numbers that were compared
   llvm::SmallVector<Candidate, 0> candidates; // numbers of tasks and their estimated times; empty: one was possible
+  Work work = {};                             // what was split; zeros where nobody counted
 };
 
 // "7 tasks"

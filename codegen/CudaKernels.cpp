@@ -1,4 +1,5 @@
 #include "codegen/CudaKernels.h"
+#include "codegen/CudaCosts.h"
 #include "codegen/CudaKernelList.h" // generated: the tile headers, K31_CUDA_KERNELS and the embedded files
 #include "codegen/kernels/common/tensor_map.h"
 #include "llvm/ADT/StringExtras.h"
@@ -90,6 +91,7 @@ template <class Config, class Tile, class Args> FailureOr<CudaLaunch> launchOf(D
   }
   if constexpr (requires { workspace(config, tile); })
     launch.workspace = static_cast<uint64_t>(workspace(config, tile));
+  compareTiles(config, tile, launch);
   return launch;
 }
 

@@ -1,5 +1,6 @@
 #include "codegen/Operands.h"
 #include "codegen/CudaKernels.h"
+#include "codegen/kernels/common/launch_cost.h"
 #include "dialects/NN/NN.h"
 #include "dialects/Support/Verify.h"
 #include "mlir/IR/Diagnostics.h"
@@ -79,7 +80,15 @@ int32_t OpReader::number(int64_t value, StringRef what) {
   return static_cast<int32_t>(value);
 }
 
-FailureOr<KernelSpec> OpReader::cudaSpec(StringRef name, DictionaryAttr config) {
+// What the launch has to move and to compute at least, at the limits that the estimates of tiles use.
+static std::string floorText(const Work &work) {
+  const double memory = double(work.bytes) / kernels::kMemoryBytes,
+               math = 2 * double(work.multiplyAdds) / (kernels::kWarpGroupFlops * kernels::kMultiprocessors);
+  return formatv("{0} bytes and {1} multiply-adds: {2:f1} us at least, and {3:f1} us to launch", work.bytes, work.multiplyAdds,
+                 std::max(memory, math) * 1e6, kernels::kLaunchSeconds * 1e6);
+}
+
+FailureOr<KernelSpec> OpReader::cudaSpec(StringRef name, DictionaryAttr config, const Work &work) {
   FailureOr<CudaLaunch> launch = cudaLaunch(name, config, [&] { return op->emitOpError(); });
   if (mlir::failed(launch))
     return failure();
@@ -87,9 +96,9 @@ FailureOr<KernelSpec> OpReader::cudaSpec(StringRef name, DictionaryAttr config) 
   spec.workspace = launch->workspace;
   spec.tile = launch->tile, spec.grid = launch->grid, spec.block = launch->block, spec.smem = launch->smem;
   spec.maps = launch->maps, spec.mapsAt = launch->mapsAt;
-  uint64_t blocks = uint64_t(spec.grid[0]) * spec.grid[1] * spec.grid[2];
-  spec.choice = formatv("{0} blocks of {1} threads", blocks, spec.block);
-  spec.reason = formatv("the rule of {0}.tile.h for this Config; {1} bytes of shared memory", name, spec.smem);
+  spec.choice = launch->choice, spec.reason = launch->reason, spec.candidates = launch->candidates;
+  if (spec.candidates.empty() && (work.bytes || work.multiplyAdds))
+    spec.reason += "; " + floorText(work);
   return spec;
 }
 

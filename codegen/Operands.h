@@ -59,14 +59,14 @@ public:
       return llvm::failure();
     mlir::DictionaryAttr fields = configToDictionary(op->getContext(), config);
     if (target.isCuda())
-      return cudaSpec(name, fields);
+      return cudaSpec(name, fields, split.work);
     return KernelSpec{name.str(), fields, split.tasks, workspace, tasksText(split.tasks), split.reason, split.candidates};
   }
   bool failed() const { return bad; }
 
 private:
   void requireLimit(llvm::StringRef kernel, llvm::StringRef field, int64_t found, int64_t most, int64_t multiple);
-  llvm::FailureOr<KernelSpec> cudaSpec(llvm::StringRef name, mlir::DictionaryAttr config);
+  llvm::FailureOr<KernelSpec> cudaSpec(llvm::StringRef name, mlir::DictionaryAttr config, const Work &work);
 
   mlir::Operation *op;
   const Target &target;

@@ -142,13 +142,21 @@ Json sectionJson(const plan::Plan &plan, const Section &section) {
   return out;
 }
 
+constexpr size_t kShownCandidates = 5; // the cheapest; JSON has all
+
 void printNote(const plan::Note &note, const char *indent) {
   std::printf("%s%-9s %s: %s\n", indent, note.about()->c_str(), note.choice()->c_str(), note.reason()->c_str());
   if (!note.candidates() || note.candidates()->size() < 2)
     return;
+  std::vector<std::pair<uint64_t, uint32_t>> byTime;
+  for (uint32_t i = 0; i < note.candidates()->size(); ++i)
+    byTime.emplace_back(note.candidates()->Get(i)->nanoseconds(), i);
+  std::sort(byTime.begin(), byTime.end());
   std::string compared;
-  for (const plan::Candidate *candidate : *note.candidates())
-    compared += cat(compared.empty() ? "" : ", ", candidate->choice()->str(), " ", timeText(candidate->nanoseconds()));
+  for (size_t i = 0; i < std::min(byTime.size(), kShownCandidates); ++i)
+    compared += cat(i ? ", " : "", note.candidates()->Get(byTime[i].second)->choice()->str(), " ", timeText(byTime[i].first));
+  if (byTime.size() > kShownCandidates)
+    compared += cat(" and ", byTime.size() - kShownCandidates, " more up to ", timeText(byTime.back().first));
   std::printf("%s%-9s compared: %s\n", indent, "", compared.c_str());
 }
 

@@ -15,7 +15,7 @@ struct Tile {
 };
 
 constexpr Tile choose(const Config &) { return {}; }
-
+constexpr const char *why(const Config &, const Tile &) { return "blocks take live rows in turns, whatever the capacity"; }
 // Blocks take the live rows' accesses in turns, whatever the capacity.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }

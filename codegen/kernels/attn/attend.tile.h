@@ -36,7 +36,10 @@ struct Tile {
 };
 
 constexpr Tile choose(const Config &) { return {}; }
-
+constexpr const char *why(const Config &c, const Tile &t) {
+  return t.products(c) ? "keys by producers, products of warp groups; a block a multiprocessor, so that parts of a row can meet"
+                       : "plain products, a warp a head: the cache is not bf16, or its rows do not fit the products";
+}
 // Blocks take (row, group of heads) in turns; when these are few, each is cut into parts of its keys.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }
 

@@ -49,7 +49,10 @@ constexpr Tile choose(const Config &c) {
     t.teams = least(t.teams, ceil_div(c.rows, t.rows));
   return t;
 }
-
+constexpr const char *why(const Config &c, const Tile &t) {
+  return t.products(c) ? "scores on tensor cores; as many rows at once as have room for their scores in the second-level cache"
+                       : "plain products: queries or keys are not bf16";
+}
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }
 
 } // namespace k31::kernels::index_select

@@ -43,7 +43,10 @@ constexpr Tile choose(const Config &c) {
   chunked.block = 2 * c.head_dim, chunked.blocks = 2 * kMultiprocessors;
   return chunked.chunks(c) ? chunked : Tile{};
 }
-
+constexpr const char *why(const Config &c, const Tile &t) {
+  return t.chunks(c) ? "by chunks of 16 tokens: their products run on tensor cores, the state is read once a chunk"
+                     : "token by token: the state stays in registers, slices of a head's values in blocks of their own";
+}
 // Blocks take (segment, head, slice of values) in turns, whatever the capacity.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }

@@ -16,7 +16,9 @@ struct Tile {
 };
 
 constexpr Tile choose(const Config &) { return {}; }
-
+constexpr const char *why(const Config &, const Tile &) {
+  return "threads walk live rows with 8 channels each, whatever the capacity";
+}
 // Threads take runs of live rows and 8 channels each in turns, whatever the capacity.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }

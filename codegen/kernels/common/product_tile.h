@@ -8,7 +8,7 @@
 //           (common/wide.cuh);
 //   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply (common/mapped.cuh).
 #pragma once
-#include "codegen/kernels/common/tile.h"
+#include "codegen/kernels/common/launch_cost.h"
 
 namespace k31::kernels {
 
@@ -45,14 +45,9 @@ struct ProductTile {
   }
 };
 
-// Warps of a block, a power of two, so that about 16 warps a multiprocessor are at work on W.
-constexpr ProductTile thin_tile(int64_t rows, int64_t n, bool pair) {
+constexpr ProductTile thin_tile(int64_t rows, int32_t warps, bool pair) {
   ProductTile t;
-  t.form = kThin, t.bm = rows <= 8 ? 8 : 16, t.bn = pair ? 32 : 16;
-  int32_t warps = 4;
-  while (warps < 16 && ceil_div(n, t.bn) * warps < 16 * kMultiprocessors)
-    warps *= 2;
-  t.block = warps * 32;
+  t.form = kThin, t.bm = rows <= 8 ? 8 : 16, t.bn = pair ? 32 : 16, t.block = warps * 32;
   return t;
 }
 
@@ -63,25 +58,10 @@ constexpr ProductTile warp_group_tile(int32_t bn) {
   return t;
 }
 
-// Rows of W of a tile, among those that a warp group multiplies at once: few turns of all multiprocessors with little to do each.
-// A turn costs its rows of W, and something for its rows of x.
-constexpr int32_t mapped_columns(int64_t rows, int32_t bm, int64_t n, bool pair) {
-  int32_t best = 0;
-  int64_t least_cost = 0;
-  for (int32_t bn : {16, 32, 48, 64, 96, 128, 192, 256}) {
-    if (pair && bn % 32 != 0)
-      continue;
-    const int64_t turns = ceil_div(ceil_div(rows, bm) * ceil_div(n, bn), kMultiprocessors), cost = turns * (bn + bm / 4);
-    if (best == 0 || cost <= least_cost)
-      best = bn, least_cost = cost;
-  }
-  return best;
-}
-
-constexpr ProductTile mapped_tile(int64_t rows, int64_t n, bool pair) {
+// bn: rows of W that a warp group multiplies at once.
+constexpr ProductTile mapped_tile(int64_t rows, int32_t bn) {
   ProductTile t;
-  t.form = kMapped, t.bm = rows <= 64 ? 64 : 128, t.block = t.bm * 2 + 128;
-  t.bn = mapped_columns(rows, t.bm, n, pair);
+  t.form = kMapped, t.bm = rows <= 64 ? 64 : 128, t.block = t.bm * 2 + 128, t.bn = bn;
   t.box_x = rows < t.bm ? least(ceil_div(most(rows, 1), 16) * 16, t.bm) : t.bm;
   t.stages = least((kMaxSharedMemory - 1024) / (t.stage_bytes() + 16), 16);
   return t;
@@ -91,6 +71,38 @@ constexpr ProductTile mapped_tile(int64_t rows, int64_t n, bool pair) {
 constexpr int32_t product_blocks(const ProductTile &t, int64_t rows, int64_t n) {
   const int64_t tiles = ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn);
   return t.form == kMapped ? least(tiles, kMultiprocessors) : (int32_t)tiles;
+}
+
+// x [rows, k] by W [n, k], both bf16, in the thin or the mapped form.
+constexpr LaunchCost product_cost(const ProductTile &t, int64_t rows, int64_t n, int64_t k) {
+  const int64_t tiles = ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn);
+  const double row = (double)k * 2; // bytes
+  LaunchCost cost;
+  cost.memory = ((double)n * row + (double)rows * row + (double)rows * n * 2) / kMemoryBytes;
+  if (t.form == kThin) {
+    // Blocks share a multiprocessor, so a part of one counts. 16 warps there keep the copies of W going; rows of x come by half
+    // lines and cost twice (16 rows by this form: 52 us measured, 53 by this).
+    const double blocks = tiles > kMultiprocessors ? (double)tiles / kMultiprocessors : 1, warps = blocks * (t.block / 32);
+    cost.caches = blocks * (1.9 * t.bm + t.bn) * row / (warps < 16 ? kCacheBytes * warps / 16 : kCacheBytes);
+    cost.math = blocks * 2 * t.bm * t.bn * (double)k / kWarpFlops;
+    cost.ends = 0.1e-6 + 0.02e-6 * (t.block / 32); // the warps' sums meet
+    return cost;
+  }
+  const double turns = turns_of(tiles);
+  cost.caches = turns * (t.box_x + t.bn) * row / kCacheBytes;
+  cost.math = turns * 2 * t.bm * t.bn * (double)k / kWarpGroupFlops;
+  cost.ends = 1.2e-6 + turns * 0.1e-9 * t.bm * t.bn; // the first copies; the results of each tile, while nothing multiplies
+  return cost;
+}
+
+// The same by plain loops, 16 x 32 results a block.
+constexpr LaunchCost plain_cost(int64_t rows, int64_t n, int64_t k, int32_t x_bytes, double w_bytes) {
+  const double turns = turns_of(ceil_div(most(rows, 1), 16) * ceil_div(n, 32));
+  LaunchCost cost;
+  cost.memory = ((double)rows * k * x_bytes + (double)n * k * w_bytes) / kMemoryBytes;
+  cost.caches = turns * (16 * x_bytes + 32 * w_bytes) * (double)k / kCacheBytes;
+  cost.math = turns * 2 * 16 * 32 * (double)k / kPlainFlops;
+  return cost;
 }
 
 } // namespace k31::kernels

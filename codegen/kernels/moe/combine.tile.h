@@ -8,6 +8,9 @@ namespace k31::kernels::combine {
 using Tile = RowTile;
 
 constexpr Tile choose(const Config &) { return {128}; } // threads, each of 8 columns
+constexpr const char *why(const Config &, const Tile &) {
+  return "a thread adds 8 columns of a row, so that few rows fill the device";
+}
 // x: parts of a row; y: rows, in turns.
 constexpr Grid grid(const Config &c, const Tile &t) {
   return {(int32_t)ceil_div(c.cols, t.block * 8), least(most(c.rows, 1), kMaxGridY)};

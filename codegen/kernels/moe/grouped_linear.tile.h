@@ -13,19 +13,43 @@ constexpr bool tensor_cores_fit(const Config &c) {
 
 // The capacity allows rows / experts rows an expert when all experts are here; with experts spread over ranks fewer come. The
 // guess between: a quarter. More rows than bm are taken in turns, so a wrong guess costs time only.
-constexpr Tile choose(const Config &c) {
-  Tile t;
-  if (!tensor_cores_fit(c))
-    return t;
-  int64_t guess = ceil_div(c.rows, 4 * (int64_t)most(c.experts, 1));
-  if (guess <= 16) {
-    t.form = kThin, t.block = 128, t.bm = guess <= 8 ? 8 : 16, t.bn = c.pair ? 32 : 16;
-  } else {
-    t.form = kWide, t.block = 256, t.bm = guess <= 32 ? 32 : guess <= 64 ? 64 : 128, t.bn = 128, t.stages = 4;
-    t.warps_m = 2, t.warps_n = 4;
+constexpr int64_t rows_of_expert(const Config &c) { return ceil_div(c.rows, 4 * (int64_t)most(c.experts, 1)); }
+
+constexpr Candidates<Tile> candidates(const Config &c) {
+  Candidates<Tile> all;
+  if (!tensor_cores_fit(c)) {
+    all.add({});
+    return all;
   }
-  return t;
+  for (int32_t bm : {8, 16}) {
+    Tile t;
+    t.form = kThin, t.block = 128, t.bm = bm, t.bn = c.pair ? 32 : 16;
+    all.add(t);
+  }
+  for (int32_t bm : {32, 64, 128}) {
+    Tile t;
+    t.form = kWide, t.block = 256, t.bm = bm, t.bn = 128, t.stages = 4, t.warps_m = 2, t.warps_n = 4;
+    all.add(t);
+  }
+  return all;
 }
+
+// Each expert that can have rows reads its W once and decodes it again for each bm of its rows.
+constexpr LaunchCost cost(const Config &c, const Tile &t) {
+  const int64_t rows = rows_of_expert(c), experts = most(least(c.experts, c.rows), 1), passes = ceil_div(rows, t.bm);
+  const double w_bytes = c.mxfp4 ? 17.0 / 32 : bytes_of_type(c.w_type), weights = (double)experts * c.n * c.k;
+  if (t.form == kPlain)
+    return plain_cost(rows, experts * c.n, c.k, bytes_of_type(c.x_type), w_bytes);
+  const double tiles = (double)experts * (double)passes * (double)ceil_div(c.n, t.bn), share = tiles / kMultiprocessors;
+  LaunchCost cost;
+  cost.memory = (weights * w_bytes + (double)experts * rows * (c.k + c.n) * 2) / kMemoryBytes;
+  cost.caches = share * (least(rows, t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
+  cost.math =
+      share * 2 * t.bm * t.bn * (double)c.k / kWarpFlops + (c.mxfp4 ? passes * weights / kMultiprocessors / kDecodedWeights : 0);
+  cost.ends = t.form == kThin ? 0.2e-6 : 2e-6; // sums that meet; stages that fill
+  return cost;
+}
+constexpr Tile choose(const Config &c) { return cheapest(c); }
 // x: tiles of an expert's W; y: experts with rows, at most one a row; z: an expert's tiles of rows, in turns.
 constexpr Grid grid(const Config &c, const Tile &t) {
   int64_t tiles = ceil_div(c.rows, most(c.experts, 1) * (int64_t)t.bm);

@@ -15,6 +15,9 @@ struct Tile {
 };
 
 constexpr Tile choose(const Config &) { return {}; }
+constexpr const char *why(const Config &, const Tile &) {
+  return "every block counts all choices; a block for 16 of them, at most one a multiprocessor";
+}
 // Every block counts all choices, so more blocks than can run at once gain nothing; few choices need few blocks.
 constexpr Grid grid(const Config &c, const Tile &) {
   return {least(most(ceil_div((int64_t)c.rows * c.top_k, 16), 1), kMultiprocessors)};

@@ -14,6 +14,10 @@ struct Tile {
 };
 
 constexpr Tile choose(const Config &c) { return {c.rows <= kMultiprocessors ? 1 : 4}; }
+constexpr const char *why(const Config &, const Tile &t) {
+  return t.warps == 1 ? "a warp a row, alone in its block: rows spread over the multiprocessors"
+                      : "a warp a row, four in a block";
+}
 constexpr Grid grid(const Config &c, const Tile &t) { return {least(ceil_div(most(c.rows, 1), t.warps), 8 * kMultiprocessors)}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 

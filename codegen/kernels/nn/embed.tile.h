@@ -8,6 +8,7 @@ namespace k31::kernels::embed {
 using Tile = RowTile;
 
 constexpr Tile choose(const Config &) { return {}; }
+constexpr const char *why(const Config &, const Tile &) { return "blocks take rows in turns"; }
 constexpr Grid grid(const Config &c, const Tile &) { return {row_blocks(c.rows)}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 

@@ -13,15 +13,28 @@ constexpr bool tensor_cores_fit(const Config &c) {
   return c.x_type == DType::bf16 && c.w_type == DType::bf16 && c.k % 8 == 0 && c.ld_x % 8 == 0 && c.n % 8 == 0;
 }
 
-// Measured on one H200, N = 12288, K = 7168: 8 rows thin 44.9 us; 16 and 64 rows mapped 45.5 and 45.6 us; 8192 rows mapped 128 x
-// 256 2246 us. Clusters of two blocks that share x or W by multicast were slower everywhere: 91 us at 64 rows, 2549 us at 8192.
-constexpr Tile choose(const Config &c) {
-  if (!tensor_cores_fit(c))
-    return {};
-  if (c.rows <= 8 || (c.rows <= 16 && c.n < 4096))
-    return thin_tile(c.rows, c.n, c.pair);
-  return mapped_tile(c.rows, c.n, c.pair);
+// Measured on one H200, N = 12288, K = 7168: 8 rows thin 44.9 us; 16 rows thin 52, mapped 45.5 us; 64 rows mapped 45.6 us; 8192
+// rows mapped 128 x 256 2246 us. Clusters of two blocks that share x or W by multicast were slower everywhere: 91 us at 64 rows,
+// 2549 us at 8192.
+constexpr Candidates<Tile> candidates(const Config &c) {
+  Candidates<Tile> all;
+  if (!tensor_cores_fit(c)) {
+    all.add({});
+    return all;
+  }
+  if (c.rows <= 8 || (c.rows <= 16 && c.n < 4096)) // beyond, measured slower than the mapped form
+    for (int32_t warps : {4, 8, 16})
+      all.add(thin_tile(c.rows, warps, c.pair));
+  for (int32_t bn : {256, 192, 128, 96, 64, 48, 32, 16})
+    if (!c.pair || bn % 32 == 0)
+      all.add(mapped_tile(c.rows, bn));
+  return all;
 }
+constexpr LaunchCost cost(const Config &c, const Tile &t) {
+  return t.form == kPlain ? plain_cost(c.rows, c.n, c.k, bytes_of_type(c.x_type), bytes_of_type(c.w_type))
+                          : product_cost(t, c.rows, c.n, c.k);
+}
+constexpr Tile choose(const Config &c) { return cheapest(c); }
 constexpr Grid grid(const Config &c, const Tile &t) { return {product_blocks(t, c.rows, c.n)}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 constexpr TensorMaps tensor_maps(const Config &c, const Tile &t) {

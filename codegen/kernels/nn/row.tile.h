@@ -76,6 +76,14 @@ constexpr Tile choose(const Config &c) {
   t.block = t.team = most(ceil_div(all, 64) * 32, 64), t.keep = 0;
   return t;
 }
+constexpr const char *why(const Config &c, const Tile &t) {
+  if (!c.phases || c.cols / c.groups <= 1024)
+    return "a warp a group of columns";
+  if (!t.keep)
+    return "a block a row that reads its elements again in each phase: registers of no block hold them";
+  return c.rows <= 2 * kMultiprocessors ? "a block a row, as many threads as its elements fill: few rows are a chain of latencies"
+                                        : "a block a row, the fewest threads that hold its elements in registers";
+}
 constexpr Grid grid(const Config &c, const Tile &t) {
   int64_t blocks = ceil_div(most(c.rows, 1) * units_of_row(c, t), t.block / t.team);
   return {least(blocks, (int64_t)kMultiprocessors * (4096 / t.block))};

@@ -16,6 +16,27 @@ func.func @linear(%x: tensor<24x64xbf16>, %w: tensor<128x64xbf16>, %live: tensor
   return %y : tensor<24x128xbf16>
 }
 
+// The tile of a product is the cheapest of those that fit, by the estimate that stands beside them.
+// CHECK-LABEL: func.func @compared
+// CHECK: tile = {bm = 64 : i64, bn = 96 : i64, box_x = 64 : i64, form = 3 : i64
+// CHECK-SAME: {about = "kernel", candidates = ["mapped 64 x 256", "mapped 64 x 192", "mapped 64 x 128", "mapped 64 x 96", "mapped 64 x 64", "mapped 64 x 48", "mapped 64 x 32", "mapped 64 x 16"], choice = "mapped 64 x 96"
+// CHECK-SAME: reason = "128 blocks of 256 threads: memory {{[0-9.]+}}, caches {{[0-9.]+}} and products {{[0-9.]+}} us at once, then {{[0-9.]+}} us; 2.0 us to launch"
+// A row has it from a rule, with what it has to move.
+// CHECK: choice = "64 blocks of 896 threads", reason = "a block a row, as many threads as its elements fill: few rows are a chain of latencies; {{[0-9]+}} bytes and {{[0-9]+}} multiply-adds: {{[0-9.]+}} us at least, and 2.0 us to launch"
+// fp32 has one form.
+// CHECK: choice = "plain 16 x 32", nanoseconds = array<i64: {{[0-9]+}}>, reason = "{{.*}}; tensor cores take bf16 in rows of whole 16-byte words, 8 columns"
+func.func @compared(%x: tensor<64x7168xbf16>, %w: tensor<12288x7168xbf16>, %live: tensor<1xi32>, %s: tensor<64x7168xf32>, %v: tensor<64x7168xf32>)
+    -> (tensor<64x12288xbf16>, tensor<64x7168xbf16>, tensor<64x64xf32>) {
+  %y = nn.linear %x, %w live %live : (tensor<64x7168xbf16>, tensor<12288x7168xbf16>, tensor<1xi32>) -> tensor<64x12288xbf16>
+  %n = nn.row ["norm"] live %live (%x) {
+  ^bb0(%a: f32):
+    %t = nn.sum %a : f32
+    nn.yield %t : f32
+  } : (tensor<1xi32>, tensor<64x7168xbf16>) -> tensor<64x7168xbf16>
+  %z = nn.linear %s, %v live %live : (tensor<64x7168xf32>, tensor<64x7168xf32>, tensor<1xi32>) -> tensor<64x64xf32>
+  return %y, %n, %z : tensor<64x12288xbf16>, tensor<64x7168xbf16>, tensor<64x64xf32>
+}
+
 // A product of more rows than a warp takes reads both matrices by tensor maps, which stand behind the pointers.
 // CHECK-LABEL: func.func @mapped
 // CHECK: maps = [{arg = 0 : i64, box_columns = 64 : i64, box_rows = 128 : i64, columns = 64 : i64, dtype = "bf16", row_bytes = 128 : i64, rows = 300 : i64}, {arg = 1 : i64, box_columns = 64 : i64, box_rows = {{[0-9]+}} : i64, columns = 64 : i64, dtype = "bf16", row_bytes = 128 : i64, rows = 4096 : i64}]

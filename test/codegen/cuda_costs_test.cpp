@@ -1,0 +1,86 @@
+// The estimates that choose the tiles of CUDA products, beside what one H200 measured (docs/performance.md).
+#include "codegen/kernels/moe/grouped_linear.tile.h"
+#include "codegen/kernels/nn/head_linear.tile.h"
+#include "codegen/kernels/nn/linear.tile.h"
+#include <gtest/gtest.h>
+
+namespace k31::kernels {
+namespace {
+
+linear::Config product(int32_t rows, int32_t n, int32_t k) {
+  linear::Config c;
+  c.rows = rows, c.n = n, c.k = c.ld_x = k;
+  return c;
+}
+
+struct Measured {
+  int32_t rows, n, k;
+  double us;
+  ProductForm form;
+  int32_t bn;
+};
+// Products that were timed, with the tile that they were timed with.
+constexpr Measured kMeasured[] = {
+    {1, 12288, 7168, 44.2, kThin, 16},       {8, 12288, 7168, 44.9, kThin, 16},      {16, 12288, 7168, 45.5, kMapped, 96},
+    {32, 12288, 7168, 46.0, kMapped, 96},    {64, 12288, 7168, 45.6, kMapped, 96},   {128, 12288, 7168, 48.3, kMapped, 96},
+    {256, 12288, 7168, 66.4, kMapped, 192},  {64, 6144, 7168, 25.2, kMapped, 48},    {64, 1536, 7168, 18.1, kMapped, 16},
+    {8192, 12288, 7168, 2250, kMapped, 256}, {8192, 7168, 12288, 2180, kMapped, 256}};
+
+TEST(CudaCosts, MeasuredProductsKeepTheirTiles) {
+  for (const Measured &m : kMeasured) {
+    const linear::Config c = product(m.rows, m.n, m.k);
+    const ProductTile tile = linear::choose(c);
+    EXPECT_EQ(tile.form, m.form) << m.rows << " x " << m.n;
+    EXPECT_EQ(tile.bn, m.bn) << m.rows << " x " << m.n;
+    EXPECT_NEAR(linear::cost(c, tile).seconds() * 1e6 / m.us, 1, 0.15) << m.rows << " x " << m.n;
+  }
+}
+
+TEST(CudaCosts, TheFormThatWasSlowerIsEstimatedSlower) {
+  // 16 rows: 52 us by the thin form.
+  const double thin = product_cost(thin_tile(16, 4, false), 16, 12288, 7168).seconds();
+  EXPECT_NEAR(thin * 1e6, 52, 4);
+  EXPECT_LT(linear::cost(product(16, 12288, 7168), mapped_tile(16, 96)).seconds(), thin);
+}
+
+TEST(CudaCosts, TheChoiceIsTheCheapestCandidate) {
+  for (int32_t rows : {1, 8, 9, 16, 64, 100, 512, 4096})
+    for (int32_t n : {64, 576, 2112, 6144, 20480})
+      for (int32_t pair : {0, 1}) {
+        linear::Config c = product(rows, n, 7168);
+        c.pair = pair;
+        const double chosen = linear::cost(c, linear::choose(c)).seconds();
+        const auto all = linear::candidates(c);
+        ASSERT_GT(all.count, 3);
+        for (int i = 0; i < all.count; ++i) {
+          EXPECT_LE(chosen, linear::cost(c, all.tile[i]).seconds());
+          EXPECT_EQ(all.tile[i].bn % (pair ? 32 : 16), 0);
+          EXPECT_LE(all.tile[i].smem(), kMaxSharedMemory);
+        }
+      }
+}
+
+TEST(CudaCosts, OtherTypesHaveThePlainFormAlone) {
+  linear::Config c = product(64, 12288, 7168);
+  c.x_type = DType::f32;
+  EXPECT_EQ(linear::candidates(c).count, 1);
+  EXPECT_EQ(linear::choose(c).form, kPlain);
+}
+
+// 1024 choices of 64 tokens over 112 experts: 435 us for the 82 that were hit, of packed weights 6144 x 3584.
+TEST(CudaCosts, Experts) {
+  grouped_linear::Config c;
+  c.rows = 749, c.experts = 82, c.n = 6144, c.k = c.ld_x = 3584;
+  const ProductTile tile = grouped_linear::choose(c);
+  EXPECT_EQ(tile.form, kThin);
+  EXPECT_EQ(tile.bm, 8);
+  EXPECT_NEAR(grouped_linear::cost(c, tile).seconds() * 1e6 / 435, 1, 0.25);
+  // About as many rows as an expert is guessed to have, in one pass over its weights.
+  for (auto [rows, bm] : {std::pair{16 * 4 * 82, 16}, {30 * 4 * 82, 32}, {60 * 4 * 82, 64}, {128 * 4 * 82, 128}}) {
+    c.rows = rows;
+    EXPECT_EQ(grouped_linear::choose(c).bm, bm) << rows;
+  }
+}
+
+} // namespace
+} // namespace k31::kernels
