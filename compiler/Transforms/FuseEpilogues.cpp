@@ -28,20 +28,29 @@ void buildEpilogue(FusedRegion &fused, Region &epilogue, int sumCount, ValueRang
   fused.yield(fused.copy(map.getBody(), arguments));
 }
 
-bool onlyReader(Value result, nn::MapOp map) {
-  return isa<RankedTensorType>(result.getType()) &&
-         cast<RankedTensorType>(result.getType()).getShape() == cast<RankedTensorType>(map.getResult(0).getType()).getShape() &&
-         llvm::all_of(result.getUsers(), [&](Operation *user) { return user == map; }) && result != map.getLive();
+// Why the map cannot run on the result before it is stored; null when it can. Fusions return the same once they are made.
+using Refusal = const char *;
+
+Refusal readBy(Value result, nn::MapOp map) {
+  auto shape = [](Value v) { return cast<RankedTensorType>(v.getType()).getShape(); };
+  if (!isa<RankedTensorType>(result.getType()) || shape(result) != shape(map.getResult(0)))
+    return "its result has another shape";
+  if (!llvm::all_of(result.getUsers(), [&](Operation *user) { return user == map; }) || result == map.getLive())
+    return "others read the value in between, so that it has to be stored";
+  return nullptr;
 }
 
-bool intoLinear(nn::LinearOp linear, nn::MapOp map) {
-  if (linear->getNumResults() != 1 || linear.getLive() != map.getLive() || !onlyReader(linear.getResults()[0], map) ||
-      linear->getBlock() != map->getBlock())
-    return false;
+Refusal intoLinear(nn::LinearOp linear, nn::MapOp map) {
+  if (linear->getNumResults() != 1)
+    return "the product has several results already";
+  if (linear.getLive() != map.getLive())
+    return "the two count different live rows";
+  if (Refusal why = readBy(linear.getResults()[0], map))
+    return why;
   FusedRegion fused(linear.getLoc());
   buildEpilogue(fused, linear.getEpilogue(), linear.getPair() ? 2 : 1, linear.getExtras(), linear.getResults()[0], map);
   if (fused.operands().size() > static_cast<size_t>(kernels::kMaxOperands) || map->getNumResults() > kernels::kMaxOperands)
-    return false;
+    return "an epilogue has at most 24 operands and as many results";
   OpBuilder b(map); // the map's other operands are known here
   auto op = nn::LinearOp::create(b, linear.getLoc(), map.getResultTypes(), linear.getX(), linear.getW(), linear.getLive(),
                                  fused.operands(), linear.getPairAttr(),
@@ -51,7 +60,7 @@ bool intoLinear(nn::LinearOp linear, nn::MapOp map) {
   map.replaceAllUsesWith(op.getResults());
   map.erase();
   linear.erase();
-  return true;
+  return nullptr;
 }
 
 // Rows of a convolution are those of its batch; a map over its result reads no others.
@@ -59,11 +68,14 @@ bool runsOn(attn::ShortConvOp, Value) { return true; }
 bool runsOn(moe::GroupedLinearOp grouped, Value live) { return isRowsOfExperts(grouped.getOffsets(), live); }
 
 // Ops whose epilogue takes nothing but sums. They stay in their place, in the order of their cache's reads and writes.
-template <class Op> bool intoPlain(Op op, int sumCount, nn::MapOp map) {
+template <class Op> Refusal intoPlain(Op op, int sumCount, nn::MapOp map) {
   Value result = op.getResult();
-  if (!onlyReader(result, map) || map->getNumResults() != 1 || !runsOn(op, map.getLive()) ||
-      llvm::any_of(map.getInputs(), [&](Value v) { return v != result; }))
-    return false;
+  if (Refusal why = readBy(result, map))
+    return why;
+  if (!runsOn(op, map.getLive()))
+    return "the two count different live rows";
+  if (map->getNumResults() != 1 || llvm::any_of(map.getInputs(), [&](Value v) { return v != result; }))
+    return "its epilogue takes sums alone, no further operands or results";
   FusedRegion fused(op.getLoc());
   buildEpilogue(fused, op.getEpilogue(), sumCount, {}, result, map);
   OpBuilder b(op);
@@ -79,28 +91,33 @@ template <class Op> bool intoPlain(Op op, int sumCount, nn::MapOp map) {
   map.replaceAllUsesWith(created->getResults());
   map.erase();
   op.erase();
-  return true;
+  return nullptr;
 }
 
-bool fuseOne(nn::MapOp map) {
+void fuseOne(nn::MapOp map) {
   // The nearest producer first: moving it down to the map moves it least.
   SmallVector<Operation *> producers;
   for (Value input : map.getInputs())
     if (Operation *producer = input.getDefiningOp(); producer && producer->getBlock() == map->getBlock())
       producers.push_back(producer);
   llvm::stable_sort(producers, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
+  SmallVector<std::pair<Operation *, Refusal>> refused;
   for (Operation *producer : producers) {
-    bool done = false;
+    Refusal why;
     if (auto linear = dyn_cast<nn::LinearOp>(producer))
-      done = intoLinear(linear, map);
+      why = intoLinear(linear, map);
     else if (auto grouped = dyn_cast<moe::GroupedLinearOp>(producer))
-      done = intoPlain(grouped, grouped.getPair() ? 2 : 1, map);
+      why = intoPlain(grouped, grouped.getPair() ? 2 : 1, map);
     else if (auto conv = dyn_cast<attn::ShortConvOp>(producer))
-      done = intoPlain(conv, 1, map);
-    if (done)
-      return true;
+      why = intoPlain(conv, 1, map);
+    else
+      continue;
+    if (!why)
+      return;
+    refused.push_back({producer, why});
   }
-  return false;
+  for (auto [producer, why] : refused)
+    noteApart(map, producer, why);
 }
 
 } // namespace

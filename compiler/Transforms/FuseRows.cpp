@@ -4,6 +4,7 @@
 #include "codegen/Regions.h"
 #include "compiler/Transforms/FusedRegion.h"
 #include "compiler/Transforms/Fusions.h"
+#include "dialects/Moe/Moe.h"
 
 using namespace mlir;
 
@@ -56,18 +57,27 @@ Operation *placeOf(const Rowwise &producer, const Rowwise &consumer) {
   return knownBefore ? producer.op : nullptr;
 }
 
-// The fused op, or nothing.
-Operation *fuse(const Rowwise &producer, const Rowwise &consumer) {
-  if (producer.op->getBlock() != consumer.op->getBlock() || producer.live != consumer.live ||
-      producer.shape() != consumer.shape())
-    return nullptr;
+// The fused op, or nothing and why not.
+struct Outcome {
+  Operation *created;
+  const char *why;
+};
+Outcome refuse(const char *why) { return {nullptr, why}; }
+
+Outcome fuse(const Rowwise &producer, const Rowwise &consumer) {
+  if (producer.live != consumer.live)
+    return refuse("the two count different live rows");
+  if (producer.shape() != consumer.shape())
+    return refuse("their rows have different lengths");
   if (producer.isRow && consumer.isRow && producer.groups != consumer.groups)
-    return nullptr;
+    return refuse("one sums over groups of columns and the other over other groups or whole rows");
   bool isRow = producer.isRow || consumer.isRow;
   int64_t groups = producer.isRow ? producer.groups : consumer.groups;
   Operation *place = placeOf(producer, consumer);
-  if (!place || !producer.runsIn(groups) || !consumer.runsIn(groups))
-    return nullptr;
+  if (!place)
+    return refuse("others read the value before the rest of the operands is known");
+  if (!producer.runsIn(groups) || !consumer.runsIn(groups))
+    return refuse("an operand would broadcast in another way over the groups of columns");
 
   Location loc = consumer.op->getLoc();
   FusedRegion fused(loc);
@@ -89,7 +99,7 @@ Operation *fuse(const Rowwise &producer, const Rowwise &consumer) {
   fused.yield(yielded);
   constexpr size_t most = kernels::kMaxOperands;
   if (fused.operands().size() > most || types.size() > most || !findPhases(fused.get()).fits())
-    return nullptr;
+    return refuse("together they have more operands, sums or phases than a kernel takes");
 
   OpBuilder b(place);
   ArrayAttr names = joinFused(b.getContext(), {producer.fused, consumer.fused});
@@ -107,7 +117,7 @@ Operation *fuse(const Rowwise &producer, const Rowwise &consumer) {
   for (auto [result, replacement] : llvm::zip(kept, created->getResults().drop_front(own)))
     result.replaceAllUsesWith(replacement);
   producer.op->erase();
-  return created;
+  return {created, nullptr};
 }
 
 // One fusion of the consumer with any of its producers, the nearest first.
@@ -118,9 +128,19 @@ Operation *fuseOne(Operation *op) {
     if (Operation *producer = input.getDefiningOp(); Rowwise::of(producer).op && producer->getBlock() == op->getBlock())
       producers.push_back(producer);
   llvm::stable_sort(producers, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
-  for (Operation *producer : producers)
-    if (Operation *created = fuse(Rowwise::of(producer), consumer))
-      return created;
+  SmallVector<std::pair<Operation *, const char *>> refused;
+  for (Operation *producer : producers) {
+    const Outcome outcome = fuse(Rowwise::of(producer), consumer);
+    if (outcome.created)
+      return outcome.created;
+    refused.push_back({producer, outcome.why});
+  }
+  for (auto [producer, why] : refused)
+    noteApart(op, producer, why);
+  if (consumer.isRow)
+    for (Value input : consumer.inputs)
+      if (Operation *producer = input.getDefiningOp(); isa_and_nonnull<nn::LinearOp, moe::GroupedLinearOp>(producer))
+        noteApart(op, producer, "a row sums over all of its columns, of which a tile of the product holds some");
   return nullptr;
 }
 

@@ -64,6 +64,10 @@ void noteFusion(Operation *created, Operation *producer, Operation *consumer, Va
   note(created, {"fusion", nameOf(consumer) + " into " + nameOf(producer), text + " and a launch less", {}});
 }
 
+void noteApart(Operation *consumer, Operation *producer, const Twine &why) {
+  note(consumer, {"apart", nameOf(consumer) + " from " + nameOf(producer), why.str(), {}});
+}
+
 ArrayAttr joinFused(MLIRContext *context, ArrayRef<ArrayAttr> parts) {
   SmallVector<Attribute> names;
   for (ArrayAttr part : parts)

@@ -36,6 +36,9 @@ bool isRowsOfExperts(mlir::Value offsets, mlir::Value live);
 void noteFusion(mlir::Operation *created, mlir::Operation *producer, mlir::Operation *consumer, mlir::Value between,
                 bool alsoRead = false);
 
+// The note of a fusion that was not made: `consumer` stays behind `producer`, because `why`.
+void noteApart(mlir::Operation *consumer, mlir::Operation *producer, const llvm::Twine &why);
+
 // `fused` of several ops, in order, as one list; missing ones are left out.
 mlir::ArrayAttr joinFused(mlir::MLIRContext *context, llvm::ArrayRef<mlir::ArrayAttr> parts);
 

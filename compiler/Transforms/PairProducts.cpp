@@ -26,23 +26,20 @@ bool splitsInTwo(nn::StackOp stack, int64_t cols) {
          stack.getInterleave() == 0;
 }
 
-std::optional<Pair> matchPair(Operation *op, SymbolTable &symbols) {
-  Value result;
+// The map that reads both halves of a product whose weight is a stack of two equal parts, if there is one.
+std::optional<Pair> findPair(Operation *op, SymbolTable &symbols) {
   SmallVector<Value> weights;
   if (auto linear = dyn_cast<nn::LinearOp>(op); linear && linear.getEpilogue().empty() && linear->getNumResults() == 1) {
-    result = linear.getResults()[0];
     weights = {linear.getW()};
   } else if (auto grouped = dyn_cast<moe::GroupedLinearOp>(op); grouped && grouped.getEpilogue().empty()) {
-    result = grouped.getResult();
     weights = {grouped.getW()};
     if (grouped.getScale())
       weights.push_back(grouped.getScale());
   } else {
     return std::nullopt;
   }
+  Value result = op->getResult(0);
   Pair pair{op, nullptr, cast<RankedTensorType>(result.getType()).getDimSize(1) / 2, {}};
-  if (pair.cols % kGroup != 0)
-    return std::nullopt;
   for (Value weight : weights) {
     auto member = weight.getDefiningOp<nn::WeightOp>();
     if (!member || !splitsInTwo(symbols.lookup<nn::StackOp>(member.getStack()), pair.cols))
@@ -60,17 +57,24 @@ std::optional<Pair> matchPair(Operation *op, SymbolTable &symbols) {
       pair.map = map;
     }
   }
-  if (!pair.map)
-    return std::nullopt;
+  return pair.map ? std::optional(pair) : std::nullopt;
+}
+
+// Why the two cannot be one product; null when they can.
+const char *refusal(Pair pair) {
+  if (pair.cols % kGroup != 0)
+    return "rows of both matrices would be in turns of 16, and these are no multiple of 16";
+  if (auto linear = dyn_cast<nn::LinearOp>(pair.product))
+    return linear.getLive() == pair.map.getLive() ? nullptr : "the two count different live rows";
   auto isHalf = [&](Value input) {
     auto half = input.getDefiningOp<nn::ColumnsOp>();
-    return half && half.getSource() == result;
+    return half && half.getSource() == pair.product->getResult(0);
   };
-  if (auto linear = dyn_cast<nn::LinearOp>(op))
-    return linear.getLive() == pair.map.getLive() ? std::optional(pair) : std::nullopt;
-  bool plain = llvm::all_of(pair.map.getInputs(), isHalf) && pair.map->getNumResults() == 1 && // no extra operands there
-               isRowsOfExperts(cast<moe::GroupedLinearOp>(op).getOffsets(), pair.map.getLive());
-  return plain ? std::optional(pair) : std::nullopt;
+  if (!llvm::all_of(pair.map.getInputs(), isHalf) || pair.map->getNumResults() != 1)
+    return "the epilogue of experts takes sums alone, no further operands or results";
+  return isRowsOfExperts(cast<moe::GroupedLinearOp>(pair.product).getOffsets(), pair.map.getLive())
+             ? nullptr
+             : "the two count different live rows";
 }
 
 void apply(const Pair &pair) {
@@ -120,7 +124,10 @@ void pairProducts(ModuleOp module) {
   SymbolTable symbols(module);
   SmallVector<Pair> pairs;
   module.walk([&](Operation *op) {
-    if (std::optional<Pair> pair = matchPair(op, symbols))
+    std::optional<Pair> pair = findPair(op, symbols);
+    if (const char *why = pair ? refusal(*pair) : nullptr)
+      noteApart(pair->map, op, why);
+    else if (pair)
       pairs.push_back(*pair);
   });
   // A stack stays as it is when anything but a paired product reads it; then its products are not paired either, and so on.
@@ -136,9 +143,11 @@ void pairProducts(ModuleOp module) {
         if (!reads.contains({weight, user}))
           changed |= kept.insert(weight.getStack()).second;
     });
-    llvm::erase_if(pairs, [&](const Pair &pair) {
+    llvm::erase_if(pairs, [&](Pair &pair) {
       bool drop = llvm::any_of(pair.weights, [&](nn::WeightOp weight) { return kept.contains(weight.getStack()); });
       changed |= drop;
+      if (drop)
+        noteApart(pair.map, pair.product, "another op reads the same weight as it is, with its parts one after the other");
       return drop;
     });
   }

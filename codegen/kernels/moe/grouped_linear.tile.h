@@ -15,22 +15,27 @@ constexpr bool tensor_cores_fit(const Config &c) {
 // guess between: a quarter. More rows than bm are taken in turns, so a wrong guess costs time only.
 constexpr int64_t rows_of_expert(const Config &c) { return ceil_div(c.rows, 4 * (int64_t)most(c.experts, 1)); }
 
+constexpr Tile thin_tile(int32_t bm, bool pair) {
+  Tile t;
+  t.form = kThin, t.block = 128, t.bm = bm, t.bn = pair ? 32 : 16;
+  return t;
+}
+constexpr Tile wide_tile(int32_t bm) {
+  Tile t;
+  t.form = kWide, t.block = 256, t.bm = bm, t.bn = 128, t.stages = 4, t.warps_m = 2, t.warps_n = 4;
+  return t;
+}
+
 constexpr Candidates<Tile> candidates(const Config &c) {
   Candidates<Tile> all;
   if (!tensor_cores_fit(c)) {
     all.add({});
     return all;
   }
-  for (int32_t bm : {8, 16}) {
-    Tile t;
-    t.form = kThin, t.block = 128, t.bm = bm, t.bn = c.pair ? 32 : 16;
-    all.add(t);
-  }
-  for (int32_t bm : {32, 64, 128}) {
-    Tile t;
-    t.form = kWide, t.block = 256, t.bm = bm, t.bn = 128, t.stages = 4, t.warps_m = 2, t.warps_n = 4;
-    all.add(t);
-  }
+  for (int32_t bm : {8, 16})
+    all.add(thin_tile(bm, c.pair));
+  for (int32_t bm : {32, 64, 128})
+    all.add(wide_tile(bm));
   return all;
 }
 

@@ -31,7 +31,7 @@ func.func @linear(%x: tensor<4x32xbf16>, %w: tensor<16x32xbf16>, %b: tensor<16xf
 // CHECK-LABEL: func.func @two_readers
 // CHECK: nn.linear
 // CHECK-NOT: epilogue
-// CHECK: nn.map ["neg"]
+// CHECK: nn.map ["neg"] {{.*}} attributes {k31.notes = [{about = "apart", choice = "neg from nn.linear", reason = "others read the value in between, so that it has to be stored"}]}
 func.func @two_readers(%x: tensor<4x32xbf16>, %w: tensor<16x32xbf16>, %live: tensor<1xi32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
   %y = nn.linear %x, %w live %live : (tensor<4x32xbf16>, tensor<16x32xbf16>, tensor<1xi32>) -> tensor<4x16xf32>
   %r = nn.map ["neg"] live %live (%y) {
@@ -75,7 +75,7 @@ func.func @conv(%x: tensor<4x16xbf16>, %w: tensor<16x4xf32>, %live: tensor<1xi32
 // CHECK-LABEL: func.func @first_expert
 // CHECK: moe.grouped_linear
 // CHECK-NOT: fused
-// CHECK: nn.map ["neg"]
+// CHECK: nn.map ["neg"] {{.*}} attributes {k31.notes = [{about = "apart", choice = "neg from moe.grouped_linear", reason = "the two count different live rows"}]}
 func.func @experts(%x: tensor<8x64xbf16>, %w: tensor<2x24x64xbf16>, %o: tensor<3xi32>) -> tensor<8x24xbf16> {
   %rows = nn.columns %o[2:3] : tensor<3xi32>
   %y = moe.grouped_linear %x, %w offsets %o : (tensor<8x64xbf16>, tensor<2x24x64xbf16>, tensor<3xi32>) -> tensor<8x24xf32>

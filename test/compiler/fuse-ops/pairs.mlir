@@ -44,7 +44,7 @@ func.func @large(%x: tensor<8x16xbf16>, %live: tensor<1xi32>, %layer: index) -> 
 // CHECK: nn.stack @gate_up
 // CHECK-NOT: interleave
 // CHECK-LABEL: func.func @paired
-// CHECK: nn.map ["glu"]
+// CHECK: nn.map ["glu"] {{.*}} attributes {k31.notes = [{about = "apart", choice = "glu from nn.linear", reason = "another op reads the same weight as it is, with its parts one after the other"}]}
 // CHECK-LABEL: func.func @raw
 nn.tensor @gate "g{}" members [0] files [0] offsets [0] : tensor<32x16xbf16>
 nn.tensor @up "u{}" members [0] files [0] offsets [0] : tensor<32x16xbf16>
