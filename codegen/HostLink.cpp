@@ -63,7 +63,7 @@ static Expected<std::string> linkIn(StringRef folder, ArrayRef<std::pair<std::st
 Expected<std::string> linkHostImage(ArrayRef<std::pair<std::string, std::string>> objects) {
   SmallString<128> folder;
   if (std::error_code code = sys::fs::createUniqueDirectory("k31-link", folder))
-    return fail("cannot make a folder for temporary files: " + code.message());
+    return fail("cannot make a folder for temporary files: " + code.message() + "; name one that can be written by TMPDIR");
   Expected<std::string> image = linkIn(folder, objects);
   sys::fs::remove_directories(folder);
   return image;

@@ -34,7 +34,7 @@ std::string ObjectCache::path(StringRef key) const {
 }
 
 std::optional<std::string> ObjectCache::load(StringRef key) const {
-  if (folder.empty())
+  if (folder.empty() || !sys::fs::is_regular_file(path(key))) // a pipe would wait
     return std::nullopt;
   auto file = MemoryBuffer::getFile(path(key), /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file)

@@ -55,7 +55,8 @@ struct Dumper : PassInstrumentation {
     if (!error)
       op->print(out, OpPrintingFlags().enableDebugInfo(false).elideLargeElementsAttrs());
     if (error || out.has_error()) {
-      llvm::errs() << "cannot write '" << path << "': " << (error ? error : out.error()).message() << "\n";
+      emitError(op->getLoc()) << "cannot write '" << path << "': " << (error ? error : out.error()).message()
+                              << "; make room there";
       out.clear_error();
     }
   }

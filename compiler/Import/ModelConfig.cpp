@@ -305,9 +305,36 @@ llvm::FailureOr<ModelConfig> readModelConfig(mlir::MLIRContext &context, StringR
   return llvm::failure();
 }
 
+// Whether lists and objects stand in each other deeper than any config's. The reader of JSON copes, but what walks the values
+// calls itself once a level.
+static bool nestsTooDeep(StringRef json) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool inText = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (inText) {
+      i += c == '\\';
+      inText = c != '"';
+    } else if (c == '"') {
+      inText = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest)
+        return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 llvm::FailureOr<ModelConfig> parseModelConfig(mlir::MLIRContext &context, StringRef json, StringRef path,
                                               std::optional<double> mlaEps) {
   Reporter reporter(context);
+  if (nestsTooDeep(json)) {
+    reporter.error("config.json", path + " nests lists and objects more than 64 deep; fetch the checkpoint's config.json again");
+    return llvm::failure();
+  }
   Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) {
     reporter.error("config.json", path + " is not a JSON object; fetch the checkpoint's config.json again");

@@ -3,6 +3,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/base/result.h"
 #include "llvm/ADT/Twine.h"
 
 namespace k31::importer {
@@ -14,13 +15,13 @@ public:
   // `name` is the key or the tensor that the line is about; it becomes the location.
   void error(llvm::StringRef name, const llvm::Twine &message) {
     if (errors++ < kLines)
-      mlir::emitError(at(name), message);
+      mlir::emitError(at(name), shown(message));
   }
   void warning(llvm::StringRef name, const llvm::Twine &message) {
     if (warnings++ < kLines)
-      mlir::emitWarning(at(name), message);
+      mlir::emitWarning(at(name), shown(message));
   }
-  void note(llvm::StringRef name, const llvm::Twine &message) { mlir::emitRemark(at(name), message); }
+  void note(llvm::StringRef name, const llvm::Twine &message) { mlir::emitRemark(at(name), shown(message)); }
 
   // Says how many lines were left out; true when nothing was wrong. `what` is what was read.
   bool finish(llvm::StringRef what) {
@@ -34,6 +35,7 @@ public:
   bool failed() const { return errors > 0; }
 
 private:
+  static std::string shown(const llvm::Twine &message) { return one_line(message.str()); }
   mlir::Location at(llvm::StringRef name) const { return mlir::NameLoc::get(mlir::StringAttr::get(&context, name)); }
 
   static constexpr uint64_t kLines = 20;

@@ -23,7 +23,8 @@ struct AssignParallelismPass : impl::AssignParallelismBase<AssignParallelismPass
     Mesh out;
     std::set<StringRef> given;
     SmallVector<StringRef> items;
-    StringRef(mesh).split(items, ',', -1, /*KeepEmpty=*/false);
+    if (!mesh.empty())
+      StringRef(mesh).split(items, ',');
     for (StringRef item : items) {
       auto [name, text] = item.split('=');
       auto axes = out.axes();

@@ -1,5 +1,6 @@
 // Messages from parts: cat("found ", 3, " bytes"). For error paths only.
 #pragma once
+#include "runtime/base/result.h"
 #include <locale>
 #include <sstream>
 #include <string>
@@ -14,12 +15,9 @@ template <class... Parts> std::string cat(const Parts &...parts) {
   return out.str();
 }
 
-// Text of untrusted origin for a one-line message: control bytes become '?', and what is too long is cut.
+// Text of untrusted origin for a message: what is too long is cut.
 inline std::string quote(std::string_view text, size_t limit = 120) {
-  std::string out = "'";
-  for (char c : text.substr(0, limit))
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > limit ? "...'" : "'");
+  return one_line(cat("'", text.substr(0, limit), text.size() > limit ? "...'" : "'"));
 }
 
 } // namespace k31

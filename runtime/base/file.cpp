@@ -32,7 +32,7 @@ static tl::unexpected<Error> cannot_write(const std::string &path, int error_num
 Result<File> File::open(const std::string &path) {
   File file;
   file.path_ = path;
-  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); // a pipe without a writer would wait for one
   if (file.fd < 0)
     return cannot_open(path, errno);
   struct stat status;
@@ -68,26 +68,14 @@ Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
 }
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return cannot_open(path, errno);
-  struct stat status;
-  void *at = MAP_FAILED;
-  int error = 0;
-  if (fstat(fd, &status) != 0)
-    error = errno;
-  else if (!S_ISREG(status.st_mode))
-    error = EINVAL;
-  else if (status.st_size > 0) {
-    at = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-    error = at == MAP_FAILED ? errno : 0;
-  }
-  ::close(fd);
-  if (error != 0)
-    return system_error("cannot map " + quote(path, 4096), error);
+  K31_ASSIGN(const File opened, File::open(path));
   MappedFile file;
-  if (at != MAP_FAILED)
-    file.view = {static_cast<const std::byte *>(at), static_cast<size_t>(status.st_size)};
+  if (opened.size() == 0)
+    return file;
+  void *at = mmap(nullptr, opened.size(), PROT_READ, MAP_PRIVATE, opened.fd, 0);
+  if (at == MAP_FAILED)
+    return system_error("cannot map " + quote(path, 4096), errno);
+  file.view = {static_cast<const std::byte *>(at), opened.size()};
   return file;
 }
 

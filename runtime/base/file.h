@@ -27,6 +27,7 @@ public:
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const;
 
 private:
+  friend class MappedFile;
   File() = default;
   std::string path_;
   int fd = -1;

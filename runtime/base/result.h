@@ -15,8 +15,13 @@ enum class Code {
   internal,      // a broken promise of our own
 };
 
+// Text for a message, which has one line whatever names and values of the input are in it: control characters, and what else
+// Unicode ends a line or turns its direction with, become escapes such as \n and \x1b. Applied twice it changes nothing.
+std::string one_line(std::string text);
+
 // One line for the user: what was found, what was expected, what to do.
 struct Error {
+  Error(Code code, std::string message) : code(code), message(one_line(std::move(message))) {}
   Code code;
   std::string message;
 };
@@ -27,8 +32,7 @@ inline tl::unexpected<Error> fail(Code code, std::string message) { return tl::u
 
 // Adds where it happened in front of the message: context("model.safetensors", error).
 inline tl::unexpected<Error> context(const std::string &where, Error error) {
-  error.message = where + ": " + error.message;
-  return tl::unexpected(std::move(error));
+  return fail(error.code, where + ": " + error.message);
 }
 
 } // namespace k31

@@ -50,10 +50,11 @@ Result<Engine::Owned> Engine::check(Request request, std::vector<int32_t> tokens
 
   auto sequence = std::make_unique<Sequence>();
   if (request.state) {
-    K31_ASSIGN(const SavedState saved, check_state(executor.state(), *request.state, tokens));
-    if (saved.position == count && !request.hold)
+    K31_ASSIGN(const uint32_t saved,
+               executor.agree_position(check_state(executor.state(), *request.state, tokens).map(&SavedState::position)));
+    if (saved == count && !request.hold)
       return fail(Code::invalid_input, cat("the saved state holds all ", count, " tokens; give at least one more to run"));
-    sequence->logits_given = sequence->saved = saved.position;
+    sequence->logits_given = sequence->saved = saved;
   }
   sequence->id = next_id++;
   // All memory that the sequence will need, so that steps take none.
@@ -156,7 +157,12 @@ Result<std::vector<std::byte>> Engine::save(SequenceId id) {
   if (!s || !s->done)
     return fail(Code::not_found,
                 cat("sequence ", id, s ? " has no state at present; give it something to run, and step" : " has ended"));
-  return save_state(executor.state(), place(*s), s->tokens);
+  const StatePlace where = place(*s);
+  K31_ASSIGN(const std::string non_finite, executor.non_finite(where));
+  Result<std::vector<std::byte>> image = save_state(executor.state(), where, s->tokens, non_finite);
+  using Position = Result<uint32_t>;
+  K31_TRY(executor.agree_position(image ? Position(s->done) : Position(tl::unexpected(image.error()))));
+  return image;
 }
 
 // The memory that a run needs is made in this order: who waits is admitted (states that nobody uses make way), then the work is

@@ -64,7 +64,8 @@ public:
   Result<void> rollback(SequenceId id, uint32_t tokens);
 
   // The state of a running sequence where it is now, for Request::state of another one. On a mesh: the part that this rank holds,
-  // for the ranks of the same tp and pp coordinates; all ranks of a dp group save and restore, or none.
+  // for the rank of the same tp and pp coordinates in some dp group; all ranks of a dp group call this together, and all get
+  // their parts or none does. So it is with Request::state: a part that one rank refuses, or another position, is refused by all.
   Result<std::vector<std::byte>> save(SequenceId id);
 
   // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error, and all
@@ -110,6 +111,7 @@ private:
   void admit();
   bool room_for(const Sequence &sequence, uint32_t promised, uint32_t &need);
   void begin(Sequence &sequence);
+  Result<uint32_t> restore(Sequence &sequence);
   Result<void> prepare(Sequence &sequence, uint32_t length);
   void commit(Sequence &sequence);
   void keep(Sequence &sequence);

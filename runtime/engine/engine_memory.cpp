@@ -48,19 +48,20 @@ bool Engine::room_for(const Sequence &sequence, uint32_t promised, uint32_t &nee
   }
 }
 
+Result<uint32_t> Engine::restore(Sequence &s) {
+  K31_ASSIGN(const SavedState saved, check_state(executor.state(), *s.request.state, s.tokens));
+  K31_TRY(block_pool.grow(s.table, saved.position));
+  s.slot = std::exchange(s.next_slot, -1);
+  s.done = saved.position;
+  K31_TRY(executor.state().write(place(s), saved.caches));
+  return saved.position;
+}
+
 // The first state of a sequence: a kept one, a saved one, or none.
 void Engine::begin(Sequence &s) {
   s.next_slot = *state_pool.take(s.wanted_slot);
   if (s.request.state) {
-    Result<void> restored;
-    const auto saved = check_state(executor.state(), *s.request.state, s.tokens);
-    if (!saved)
-      restored = tl::unexpected(saved.error());
-    else if (restored = block_pool.grow(s.table, saved->position); restored) {
-      s.slot = std::exchange(s.next_slot, -1);
-      s.done = saved->position;
-      restored = executor.state().write(place(s), saved->caches);
-    }
+    const auto restored = executor.agree_position(restore(s));
     if (!restored)
       end(s, Finish::failed, restored.error());
     return;

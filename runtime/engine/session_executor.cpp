@@ -85,6 +85,23 @@ Result<std::string> SessionExecutor::non_finite(const StatePlace &place) {
   return found;
 }
 
+Result<uint32_t> SessionExecutor::agree_position(Result<uint32_t> position) {
+  const uint64_t mine = position ? uint64_t(*position) : 0; // 0: none
+  uint64_t most = mine, least = ~mine;                      // the least as the largest complement
+  for (const plan::MeshAxis axis : {plan::MeshAxis::tp, plan::MeshAxis::pp})
+    if (comm::Group &group = session->communicator()->group(axis); group.size() > 1) {
+      K31_ASSIGN(most, comm::largest(group, most));
+      K31_ASSIGN(least, comm::largest(group, least));
+    }
+  least = ~least;
+  if (position && least != most)
+    return fail(Code::invalid_input, least == 0
+                                         ? std::string("saved state: another rank refuses its part; run the tokens again instead")
+                                         : cat("saved state: the parts of the ranks are of ", least, " to ", most,
+                                               " positions, expected those of one state; run the tokens again instead"));
+  return position;
+}
+
 // The largest entry that a group wants: every group can put its work, or a part of it, into a larger one.
 Result<std::optional<uint32_t>> SessionExecutor::agree(std::optional<uint32_t> entry) {
   const comm::Communicator *communicator = session->communicator();

@@ -14,6 +14,7 @@ public:
   const ModelFacts &facts() const override { return model; }
   StateMemory &state() override;
   Result<std::string> non_finite(const StatePlace &place) override;
+  Result<uint32_t> agree_position(Result<uint32_t> position) override;
   Result<std::optional<uint32_t>> agree(std::optional<uint32_t> entry) override;
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) override;
 

@@ -39,14 +39,14 @@ tl::unexpected<Error> refuse(const std::string &what) { return fail(Code::invali
 
 } // namespace
 
-Result<std::vector<std::byte>> save_state(StateMemory &memory, const StatePlace &place, std::span<const int32_t> tokens) {
+Result<std::vector<std::byte>> save_state(StateMemory &memory, const StatePlace &place, std::span<const int32_t> tokens,
+                                          const std::string &non_finite) {
   if (place.position == 0 || place.position > tokens.size())
     return fail(Code::invalid_input, cat("a state of ", place.position, " positions of a sequence of ", tokens.size(),
                                          " tokens cannot be saved; run some tokens first"));
-  K31_ASSIGN(const std::string broken, memory.non_finite(place));
-  if (!broken.empty())
-    return fail(Code::invalid_input, cat("the state at position ", place.position, " holds values that are not finite (", broken,
-                                         "); it is not saved"));
+  if (!non_finite.empty())
+    return fail(Code::invalid_input, cat("the state at position ", place.position, " holds values that are not finite (",
+                                         non_finite, "); it is not saved"));
   K31_ASSIGN(const std::vector<std::byte> caches, memory.read(place));
   const StateLayout &layout = memory.layout();
   std::vector<std::byte> out;

@@ -16,8 +16,10 @@
 
 namespace k31::engine {
 
-// Saves the state of the sequence with these tokens; place.position of them are in it. Refuses one that is not finite.
-Result<std::vector<std::byte>> save_state(StateMemory &memory, const StatePlace &place, std::span<const int32_t> tokens);
+// Saves the state of the sequence with these tokens; place.position of them are in it. Refuses one that is not finite, of which
+// `non_finite` names a cache.
+Result<std::vector<std::byte>> save_state(StateMemory &memory, const StatePlace &place, std::span<const int32_t> tokens,
+                                          const std::string &non_finite);
 
 struct SavedState {
   uint32_t position = 0;

@@ -72,17 +72,23 @@ def checkpoints(work):
                 "add": (["extra.weight is unknown"], ["the plan expects"]),
                 "overlap": ([second], ["the plan expects"]), "overflow": ([second], ["the plan expects"]),
                 "huge_shape": ([second], ["the plan expects"]), "long_header": ([second], [second]),
-                "garbage_header": ([second], ["the plan expects"])}
+                "garbage_header": ([second], ["the plan expects"]),
+                "newline_in_name": (["extra\\n\\x1b[31m.weight is unknown"], ["the plan expects"]),
+                "newline_in_index": (["'a\\nb.safetensors', which is not there"], None)}  # the plan has names of its own
     assert set(expected) == set(damage_checkpoint.FAULTS)
     for fault, (of_compiler, of_runtime) in expected.items():
         shutil.rmtree(bad, ignore_errors=True)
         shutil.copytree(good, bad)
         damage_checkpoint.FAULTS[fault](bad)
         refuse(f"compile, {fault}", of_compiler, *compile_, folder=work)
-        refuse(f"run, {fault}", of_runtime, *logits, folder=work)
+        if of_runtime is not None:
+            refuse(f"run, {fault}", of_runtime, *logits, folder=work)
     shutil.rmtree(bad)
     refuse("compile, no folder", [bad, "No such file"], *compile_, folder=work)
     refuse("run, no folder", [bad, "No such file"], *logits, folder=work)
+    ends = os.path.join(work, "line\nend")
+    refuse("compile, a line end in a name", ["line\\nend", "No such file"], *compile_[:2], ends, *compile_[3:], folder=work)
+    refuse("run, a line end in a name", ["line\\nend", "No such file"], *logits[:5], ends, *logits[6:], folder=work)
     with open(bad, "w") as f:
         f.write("a file")
     refuse("compile, a file for a folder", [bad], *compile_, folder=work)

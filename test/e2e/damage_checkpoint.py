@@ -109,5 +109,17 @@ def garbage_header(folder):
         f.write(b"\x00" * 40)
 
 
+def newline_in_name(folder):
+    """A tensor whose name has a line end and a terminal's escape in it."""
+    def change(header, name):
+        header["extra\n\x1b[31m.weight"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    change_header(folder, change)
+    index(folder, lambda files: files.__setitem__("extra\n\x1b[31m.weight", os.path.basename(shard(folder, 2))))
+
+
+def newline_in_index(folder):
+    index(folder, lambda files: files.__setitem__("extra.weight", "a\nb.safetensors"))
+
+
 FAULTS = {f.__name__: f for f in (truncate, swap, remove, exchange_sizes, rename, drop, add, overlap, overflow, huge_shape, long_header,
-                                  garbage_header)}
+                                  garbage_header, newline_in_name, newline_in_index)}

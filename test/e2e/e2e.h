@@ -10,10 +10,11 @@ namespace k31::e2e {
 struct Options {
   std::string plan, weights, out;
   std::vector<int32_t> tokens;
-  uint32_t chunk = 0;     // most tokens in one run; 0: what the largest entry holds
-  std::string kernels;    // observe: names of kernels start with one of these, separated by commas
-  std::string inputs;     // slice: safetensors file
-  int32_t broken_id = -1; // states: an id whose embedding is NaN
+  uint32_t chunk = 0;              // most tokens in one run; 0: what the largest entry holds
+  std::string kernels;             // observe: names of kernels start with one of these, separated by commas
+  std::string inputs;              // slice: safetensors file
+  std::vector<std::string> others; // parts: further plans
+  int32_t broken_id = -1;          // states: an id whose embedding is NaN
   Session *session = nullptr;
 };
 
@@ -21,6 +22,7 @@ Result<void> observe(const Options &options);
 Result<void> batching(const Options &options);
 Result<void> slice(const Options &options);
 Result<void> states(const Options &options);
+Result<void> parts(const Options &options);
 Result<void> select(const Options &options);
 
 // Loads and binds, with everything but the weights poisoned: what is read before it is written shows as NaN.

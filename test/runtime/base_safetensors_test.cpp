@@ -134,6 +134,16 @@ TEST_F(BaseSafetensors, RefusesWrongTensors) {
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4]", "[0,4]") + "," + tensor("a", "U8", "[4]", "[4,8]"), 8)), "'a' is named twice");
 }
 
+TEST_F(BaseSafetensors, ShowsControlCharactersEscaped) {
+  const std::string good = R"("dtype":"U8","shape":[4],"data_offsets":[0,4])";
+  EXPECT_HAS(refusal(raw(R"({"a\nb":{)" + good + R"(,"c\u001b":1}})", 4)), R"('a\nb' has the unknown field 'c\x1b')");
+  EXPECT_HAS(refusal(raw(R"({"a\u2028":{)" + good + "}}", 3)), R"('a\xe2\x80\xa8' has)");
+  index(R"("a": "m\n-1.safetensors")");
+  EXPECT_HAS(checkpoint_refusal(), R"(names the file 'm\n-1.safetensors', which is not there)");
+  index(R"("a\r": "m/\n")");
+  EXPECT_HAS(checkpoint_refusal(), R"(tensor 'a\r' in 'm/\n', which is no plain file name)");
+}
+
 TEST_F(BaseSafetensors, ReadsShards) {
   shard("m-2.safetensors", {"b", "d"}), shard("m-1.safetensors", {"c", "a"});
   index(R"("a": "m-1.safetensors", "b": "m-2.safetensors", "c": "m-1.safetensors", "d": "m-2.safetensors")");

@@ -7,12 +7,28 @@
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace k31::test {
 namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
+
+// Names and values of the input stand in messages, and a message has one line.
+TEST(BaseError, HasOneLine) {
+  EXPECT_EQ(one_line("plain \\n text, \xc3\xa9 and \xe4\xb8\xad"), "plain \\n text, \xc3\xa9 and \xe4\xb8\xad");
+  EXPECT_EQ(one_line("a\nb\r\tc\x1b[31m\x7f"), "a\\nb\\r\\tc\\x1b[31m\\x7f");
+  EXPECT_EQ(one_line(std::string("\0end", 4)), "\\x00end");
+  EXPECT_EQ(one_line("\xc2\x85 \xc2\xa0"), "\\xc2\\x85 \xc2\xa0");
+  EXPECT_EQ(one_line("\xe2\x80\xa8 \xe2\x80\xae \xe2\x80\xaf \xe2\x81\xa6"),
+            "\\xe2\\x80\\xa8 \\xe2\\x80\\xae \xe2\x80\xaf \\xe2\\x81\\xa6");
+  EXPECT_EQ(one_line("cut \xc2"), "cut \xc2");
+  EXPECT_EQ(one_line(one_line("a\nb")), "a\\nb");
+  EXPECT_EQ(Error(Code::io, "a\nb").message, "a\\nb");
+  EXPECT_EQ(fail(Code::io, "a\nb").value().message, "a\\nb");
+  EXPECT_EQ(context("x\ny", Error(Code::io, "a")).value().message, "x\\ny: a");
+}
 
 TEST(BaseFile, ReadsAtOffsetsAndMaps) {
   TempFolder folder;
@@ -37,8 +53,12 @@ TEST(BaseFile, EmptyAbsentAndFolder) {
   EXPECT_TRUE(MappedFile::open(folder.path("empty"))->bytes().empty());
   EXPECT_EQ(File::open(folder.path("absent")).error().code, Code::not_found);
   EXPECT_EQ(MappedFile::open(folder.path("absent")).error().code, Code::not_found);
-  EXPECT_FALSE(File::open(folder.path()));
-  EXPECT_FALSE(MappedFile::open(folder.path()));
+  // A pipe without a writer is refused at once.
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  for (const std::string &path : {folder.path(), folder.path("pipe"), std::string("/dev/zero")}) {
+    for (const auto &message : {File::open(path).error().message, MappedFile::open(path).error().message})
+      EXPECT_NE(message.find("is not a regular file; name a file"), std::string::npos) << message;
+  }
 }
 
 TEST(BaseFile, WritesReplaceAndLeaveNothingBehind) {

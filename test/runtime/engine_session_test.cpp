@@ -1,4 +1,5 @@
 // The engine over a real session: the facts it takes from a plan, and logits through Load, Bind and Run.
+#include "runtime/comm/communicator.h"
 #include "runtime/comm/local.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/session_executor.h"
@@ -77,8 +78,8 @@ TEST(SessionExecutor, LayoutOfARanksPart) {
   EXPECT_EQ(digests.size(), 4u); // what one rank saved is for no other
 }
 
-// Two ranks hold a part of each state: what one finds in its own, both know.
-TEST(SessionExecutor, RanksAgreeWhetherAStateIsFinite) {
+// Runs f(executor, rank, communicator) on two ranks that each hold a part of the states of a plan.
+template <class F> void on_two_ranks(F &&f) {
   test::TempFolder folder;
   plan::PlanT plan = test::sample_plan();
   plan.mesh->tp = 2;
@@ -87,12 +88,26 @@ TEST(SessionExecutor, RanksAgreeWhetherAStateIsFinite) {
   test::write(plan, folder.path("plan.k31"));
   const auto shared = comm::LocalMemory::make(2);
   ASSERT_TRUE(shared);
-  std::vector<std::string> found[2];
   const auto run = [&](uint32_t rank) -> Result<void> {
     comm::LocalWorld world(**shared, rank);
     K31_ASSIGN(const auto session, Session::load(folder.path("plan.k31")));
     K31_TRY(session->bind({.weights = folder.path(), .threads = 1, .world = &world}));
     K31_ASSIGN(SessionExecutor executor, SessionExecutor::make(*session, rank));
+    return f(executor, rank, *session->communicator());
+  };
+  Result<void> ended[2];
+  {
+    const std::jthread other([&] { ended[1] = run(1); });
+    ended[0] = run(0);
+  }
+  for (const Result<void> &end : ended)
+    ASSERT_TRUE(end) << end.error().message;
+}
+
+// What one rank finds in its own part, both know.
+TEST(SessionExecutor, RanksAgreeWhetherAStateIsFinite) {
+  std::vector<std::string> found[2];
+  on_two_ranks([&](SessionExecutor &executor, uint32_t rank, comm::Communicator &) -> Result<void> {
     K31_TRY(executor.state().fill({}, std::vector<int32_t>{0, 1}, {}));
     if (rank == 1)
       K31_TRY(executor.state().fill({}, std::vector<int32_t>{1}, std::byte{0xff}));
@@ -102,16 +117,62 @@ TEST(SessionExecutor, RanksAgreeWhetherAStateIsFinite) {
       found[rank].push_back(std::move(where));
     }
     return {};
-  };
-  Result<void> ended[2];
-  {
-    const std::jthread other([&] { ended[1] = run(1); });
-    ended[0] = run(0);
-  }
-  for (const Result<void> &end : ended)
-    ASSERT_TRUE(end) << end.error().message;
+  });
   EXPECT_EQ(found[0], (std::vector<std::string>{"", "the part of another rank"}));
   EXPECT_EQ(found[1], (std::vector<std::string>{"", "kda of layer 1"}));
+}
+
+// The parts of a state are saved and restored together: what one rank refuses, all refuse, and nobody waits for anybody.
+TEST(SessionExecutor, RanksRestoreAStateTogetherOrNotAtAll) {
+  using Image = std::shared_ptr<const std::vector<std::byte>>;
+  const std::vector<int32_t> tokens = {3, 1, 4, 1, 5, 9};
+  Image parts[2][3]; // by rank and by boundary
+  std::vector<std::string> refusals[2];
+  on_two_ranks([&](SessionExecutor &executor, uint32_t rank, comm::Communicator &ranks) -> Result<void> {
+    const auto saved = [&](uint32_t boundary) -> Result<Image> {
+      Engine engine(executor);
+      K31_ASSIGN(const SequenceId id, engine.add({.tokens = {tokens.begin(), tokens.begin() + boundary}, .hold = true}));
+      K31_TRY(engine.finish());
+      K31_ASSIGN(std::vector<std::byte> image, engine.save(id));
+      return std::make_shared<const std::vector<std::byte>>(std::move(image));
+    };
+    for (const uint32_t boundary : {1u, 2u}) {
+      K31_ASSIGN(parts[rank][boundary], saved(boundary));
+    }
+    K31_TRY(ranks.all().all_gather({}, {})); // the other's parts are there
+    const auto restore = [&](Image image) -> Result<void> {
+      Engine engine(executor);
+      const auto id = engine.add({.tokens = tokens, .max_tokens = 2, .state = std::move(image)});
+      refusals[rank].push_back(id ? "" : id.error().message);
+      K31_TRY(engine.finish());
+      if (id)
+        if (const auto out = engine.take(*id); out->error || out->tokens.size() != 2)
+          return fail(Code::internal, "the restored sequence did not finish");
+      return {};
+    };
+    K31_TRY(restore(parts[rank][2]));
+    K31_TRY(restore(parts[0][2]));           // rank 1 gets what rank 0 saved
+    K31_TRY(restore(parts[rank][1 + rank])); // of two boundaries
+    K31_TRY(restore(parts[rank][1]));
+    // A part that is not finite is saved by nobody.
+    Engine engine(executor);
+    K31_ASSIGN(const SequenceId id, engine.add({.tokens = tokens, .hold = true}));
+    K31_TRY(engine.finish());
+    if (rank == 1)
+      K31_TRY(executor.state().fill({}, std::vector<int32_t>{engine.find(id)->slot}, std::byte{0xff}));
+    const auto image = engine.save(id);
+    refusals[rank].push_back(image ? "" : image.error().message);
+    return {};
+  });
+  for (const uint32_t rank : {0u, 1u}) {
+    ASSERT_EQ(refusals[rank].size(), 5u);
+    EXPECT_EQ(refusals[rank][0] + refusals[rank][3], "");
+    EXPECT_NE(refusals[rank][1].find(rank ? "it was saved by plan" : "another rank refuses its part"), std::string::npos)
+        << refusals[rank][1];
+    EXPECT_NE(refusals[rank][2].find("the parts of the ranks are of 1 to 2 positions"), std::string::npos) << refusals[rank][2];
+    EXPECT_NE(refusals[rank][4].find(rank ? "kda of layer 1" : "the part of another rank"), std::string::npos)
+        << refusals[rank][4];
+  }
 }
 
 TEST(SessionExecutor, RefusesWhatItCannotServe) {

@@ -39,6 +39,23 @@ TEST(FuzzConfig, CorpusAndItsNeighbours) {
   EXPECT_GT(runs, 500u);
 }
 
+// Deeper than any stack is; the reader must not call itself once a level.
+TEST(FuzzConfig, DeepNestingIsRefused) {
+  std::string text = "{\"model_type\":\"kimi_linear\",\"a\":";
+  for (const char *open : {"[", "{\"a\":"}) {
+    std::string deep = text;
+    for (int i = 0; i < 200000; ++i)
+      deep += open;
+    deep += '1' + std::string(200000, *open == '[' ? ']' : '}') + '}';
+    fuzz::config(bytes(deep));
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    std::string message;
+    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) { message = diagnostic.str(); });
+    EXPECT_TRUE(failed(importer::parseModelConfig(context, deep, "config.json")));
+    EXPECT_NE(message.find("nests lists and objects more than 64 deep"), std::string::npos) << message;
+  }
+}
+
 // One that is refused at the door would teach a fuzzer nothing.
 TEST(FuzzConfig, ASeedOfEachFamilyIsAccepted) {
   std::set<importer::Family> families;

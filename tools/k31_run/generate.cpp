@@ -265,6 +265,7 @@ Command add_generate(CLI::App &parent) {
                             ->allow_extra_args(false);
   source->add_option("--tokens", options->tokens, "Token ids, separated by commas; the checkpoint then needs no tokenizer")
       ->delimiter(',')
+      ->check(check_id)
       ->type_name("ID,ID,...");
   source->add_option("--tokens-file", options->tokens_file, "File of token ids separated by commas, one sequence a line")
       ->type_name("FILE");

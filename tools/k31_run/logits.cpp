@@ -46,6 +46,7 @@ Command add_logits(CLI::App &parent) {
   CLI::App *source = app->add_option_group("text", "What to run, one of:");
   source->add_option("--tokens", options->source.tokens, "Token ids, separated by commas")
       ->delimiter(',')
+      ->check(check_id)
       ->type_name("ID,ID,...");
   source->add_option("--text-file", options->source.file, "UTF-8 text to encode")->type_name("FILE");
   source->require_option(1);

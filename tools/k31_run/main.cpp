@@ -1,6 +1,7 @@
 // k31-run: runs execution plans on the weights of a checkpoint.
 //
 // Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.
+#include "runtime/base/cat.h"
 #include "runtime/comm/mpi.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/ranks.h"
@@ -12,6 +13,9 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   app.footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
              "  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"What is bit bucket?\" --chat");
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return k31::cat("k31-run: error: ", k31::one_line(error.what()), "; k31-run --help lists commands and options\n");
+  });
   const std::vector<k31::run::Command> commands = {k31::run::add_generate(app), k31::run::add_logits(app),
                                                    k31::run::add_perplexity(app), k31::run::add_verify(app),
                                                    k31::run::add_bench(app)};
@@ -35,8 +39,10 @@ int main(int argc, char **argv) {
         if (const auto done = run(); !done)
           return fail(done.error().message.c_str());
   } catch (const std::exception &error) { // memory of the host; our own errors are values
-    return fail(error.what());
+    return fail(k31::one_line(error.what()).c_str());
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) // what was printed must have arrived
+    return fail("standard output takes no more: it is full or closed; make room there");
   k31::run::ranks().finish();
   return 0;
 }

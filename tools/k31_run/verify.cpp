@@ -234,7 +234,10 @@ Command add_verify(CLI::App &parent) {
       ->type_name("DIR");
   app->add_option("--reference-weights", o.reference_weights, "Another folder for the reference")->type_name("DIR");
   CLI::App *source = app->add_option_group("input", "What to run; made-up ids unless given:");
-  source->add_option("--tokens", o.tokens, "Token ids, separated by commas")->delimiter(',')->type_name("ID,ID,...");
+  source->add_option("--tokens", o.tokens, "Token ids, separated by commas")
+      ->delimiter(',')
+      ->check(check_id)
+      ->type_name("ID,ID,...");
   source->add_option("--text", o.text, "Text to encode")->type_name("TEXT");
   source->require_option(0, 1);
   app->add_option("--decode", o.decode, "Run the last N tokens one by one")->type_name("N")->capture_default_str();

@@ -51,7 +51,7 @@ public:
           // compiler.
           const std::string place = where(diagnostic.getLocation());
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && (place == "layers: " || place == "kernels: "))
-            std::printf("note: %s\n", diagnostic.str().c_str());
+            std::printf("note: %s\n", one_line(diagnostic.str()).c_str());
           return mlir::success();
         }) {}
 
@@ -122,11 +122,18 @@ int usage(const Options &o) {
                                  : cat("--max-context ", o.maxContext, " x --max-batch ", o.maxBatch, " is ", tokens,
                                        " cached tokens, a plan holds at most ", INT32_MAX * kBlockTokens,
                                        "; give --cache-tokens, or lower one of them"));
+  if (o.mlaNormEps && !(*o.mlaNormEps >= 0 && *o.mlaNormEps <= 1)) // as the config's own; not NaN
+    return fail(2, cat("--mla-norm-eps ", *o.mlaNormEps, ": expected a number from 0 to 1, such as 1e-6"));
   if (!o.layers.empty() && !o.range)
     return fail(2, "--layers " + o.layers + ": expected A:B with 0 <= A < B, layers from A up to but not including B");
   if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
     return fail(2, "--memory-limit " + o.memoryLimit + ": expected h100, h200 or bytes such as 24G");
   return 0;
+}
+
+std::error_code makeFolder(const std::string &path) {
+  const std::error_code error = llvm::sys::fs::create_directories(path); // fine with a file of that name
+  return error || llvm::sys::fs::is_directory(path) ? error : std::make_error_code(std::errc::not_a_directory);
 }
 
 int compile(const Options &o) {
@@ -153,20 +160,20 @@ int compile(const Options &o) {
 
   mlir::PassManager manager(&context);
   if (!o.dumpDir.empty()) {
-    if (std::error_code error = llvm::sys::fs::create_directories(o.dumpDir))
-      return fail(1, "--dump-ir " + o.dumpDir + ": " + error.message());
+    if (const std::error_code error = makeFolder(o.dumpDir))
+      return fail(1, "--dump-ir " + o.dumpDir + ": " + error.message() + "; give a folder that can be written");
     dumpAfterEachPass(manager, o.dumpDir);
   }
   std::string cacheDir = o.noCache ? "" : o.cacheDir;
   if (!cacheDir.empty())
-    if (std::error_code error = llvm::sys::fs::create_directories(cacheDir)) {
+    if (const std::error_code error = makeFolder(cacheDir)) {
       if (cacheDir != defaultCacheDir())
-        return fail(1, "--cache-dir " + cacheDir + ": " + error.message());
-      std::printf("note: no kernels are kept: %s: %s\n", cacheDir.c_str(), error.message().c_str());
+        return fail(1, "--cache-dir " + cacheDir + ": " + error.message() + "; give a folder that can be written");
+      std::printf("note: no kernels are kept: %s: %s\n", one_line(cacheDir).c_str(), error.message().c_str());
       cacheDir.clear();
     }
   buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels});
-  if (mlir::failed(manager.run(module->get())))
+  if (mlir::failed(manager.run(module->get())) || !diagnostics.message.empty())
     return failed("the compiler failed without a reason; please report it");
 
   mlir::FailureOr<std::string> flatbuffer = exportPlan(module->get());
@@ -198,11 +205,15 @@ Command addCompile(CLI::App &app) {
       app.add_subcommand("compile", "Compile a checkpoint to a plan, which holds all machine code and no weights.");
   command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");
   const CLI::Range positive(int64_t(1), int64_t(1) << 30);
+  const auto notEmpty = [](const std::string &text) {
+    return text.empty() ? std::string("is empty; give a value, or leave the option out") : std::string();
+  };
   command->add_option("model", o.model, "Folder with config.json and the safetensors files")->required()->type_name("MODEL_DIR");
   command->add_option("--target", o.target, "What the plan runs on: cpu, or sm_90a for H100 and H200. Never guessed")
       ->type_name("cpu|sm_90a");
   command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
-      ->type_name("AXES");
+      ->type_name("AXES")
+      ->check(notEmpty);
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
   command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
   command
@@ -226,18 +237,24 @@ Command addCompile(CLI::App &app) {
   command
       ->add_option("--layers", o.layers,
                    "Only layers A up to but not including B, counted from 0: a slice that takes and returns hidden states")
-      ->type_name("A:B");
-  command->add_option("--memory-limit", o.memoryLimit,
-                      "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)");
+      ->type_name("A:B")
+      ->check(notEmpty);
+  command
+      ->add_option("--memory-limit", o.memoryLimit,
+                   "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)")
+      ->check(notEmpty);
   command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
-  command->add_option("--dump-ir", o.dumpDir, "Write the IR after each pass to DIR/NN-pass.mlir")->type_name("DIR");
+  command->add_option("--dump-ir", o.dumpDir, "Write the IR after each pass to DIR/NN-pass.mlir")
+      ->type_name("DIR")
+      ->check(notEmpty);
   CLI::Option *cacheDir =
       command
           ->add_option("--cache-dir", o.cacheDir, "Compiled kernels are kept here for the next compile, by content, up to 1 GiB")
           ->capture_default_str()
-          ->type_name("DIR");
+          ->type_name("DIR")
+          ->check(notEmpty);
   command->add_flag("--no-cache", o.noCache, "Keep no compiled kernels and use none")->excludes(cacheDir);
-  command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE");
+  command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE")->check(notEmpty);
   return {command, [options] {
             options->range = parseLayerRange(options->layers);
             return compile(*options);

@@ -1,4 +1,5 @@
 // k31c: compiles a checkpoint to an execution plan.
+#include "runtime/base/cat.h"
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
 #include <cstdio>
@@ -6,7 +7,7 @@
 
 int k31::tool::fail(int code, const std::string &message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "k31c: error: %s\n", message.c_str());
+  std::fprintf(stderr, "k31c: error: %s\n", one_line(message).c_str());
   return code;
 }
 
@@ -20,6 +21,9 @@ int main(int argc, char **argv) {
              "  k31c explain tiny.k31 --entry decode_b1 --layer 3\n"
              "  k31c diff old.k31 new.k31\n"
              "Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.");
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return k31::cat("k31c: error: ", k31::one_line(error.what()), "; k31c --help lists commands and options\n");
+  });
   using namespace k31::tool;
   const Command commands[] = {addCompile(app), addInspect(app), addExplain(app), addDiff(app)};
   try {
@@ -29,8 +33,12 @@ int main(int argc, char **argv) {
   }
   try {
     for (const auto &[command, run] : commands)
-      if (command->parsed())
-        return run();
+      if (command->parsed()) {
+        const int code = run();
+        // What was printed must have arrived; buffers are written at the latest here.
+        const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+        return code || !lost ? code : k31::tool::fail(1, "standard output takes no more: it is full or closed; make room there");
+      }
   } catch (const std::exception &error) { // memory of the host; our own errors are values
     return k31::tool::fail(1, error.what());
   }
