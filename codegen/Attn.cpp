@@ -5,6 +5,7 @@
 #include "codegen/Regions.h"
 #include "codegen/kernels/attn/append.h"
 #include "codegen/kernels/attn/attend.h"
+#include "codegen/kernels/attn/batch_rows.h"
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/attn/kda.h"
 #include "codegen/kernels/attn/short_conv.h"
@@ -21,6 +22,16 @@ static_assert(kBlockTokens == kernels::kBlockTokens);
 attn::CacheType cacheOf(Value value) { return cast<attn::CacheType>(value.getType()); }
 int64_t blocksOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getBlocks(); }
 int64_t segmentsOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getSegments(); }
+
+struct BatchRowsModel : KernelOp::ExternalModel<BatchRowsModel, attn::BatchRowsOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<attn::BatchRowsOp>(o);
+    OpReader read(o, target);
+    kernels::batch_rows::Config c;
+    c.share = read.number(dim(op.getRowSegment(), 0), "rows of a rank");
+    return read.spec("attn.batch_rows", c, splitWork({0, 2 * (bytesOf(op.getSegments()) + bytesOf(op.getRowSegment())), 1}));
+  }
+};
 
 struct AppendModel : KernelOp::ExternalModel<AppendModel, attn::AppendOp> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
@@ -154,6 +165,7 @@ struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
 
 void registerAttnKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
+    attn::BatchRowsOp::attachInterface<BatchRowsModel>(*context);
     attn::AppendOp::attachInterface<AppendModel>(*context);
     attn::ShortConvOp::attachInterface<ShortConvModel>(*context);
     attn::KDAOp::attachInterface<KDAModel>(*context);

@@ -4,6 +4,7 @@
 #include "codegen/Operands.h"
 #include "codegen/kernels/coll/join.h"
 #include "codegen/kernels/coll/part.h"
+#include "codegen/kernels/coll/rows.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -40,12 +41,26 @@ struct PartModel : KernelOp::ExternalModel<PartModel, coll::PartOp> {
   }
 };
 
+struct RowsModel : KernelOp::ExternalModel<RowsModel, coll::RowsOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::RowsOp>(o);
+    OpReader read(o, target);
+    kernels::rows::Config c;
+    c.share = read.number(dim(op.getResult(), 0), "rows of a rank");
+    c.cols = read.number(dim(op.getX(), 1), "columns");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    c.type = read.floatType(op.getX(), "x");
+    return read.spec("coll.rows", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.share)}));
+  }
+};
+
 } // namespace
 
 void registerCollKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, coll::CollDialect *) {
     coll::JoinOp::attachInterface<JoinModel>(*context);
     coll::PartOp::attachInterface<PartModel>(*context);
+    coll::RowsOp::attachInterface<RowsModel>(*context);
   });
 }
 

@@ -1,11 +1,13 @@
 #include "codegen/KernelTable.h"
 #include "codegen/kernels/attn/append.h"
 #include "codegen/kernels/attn/attend.h"
+#include "codegen/kernels/attn/batch_rows.h"
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/attn/kda.h"
 #include "codegen/kernels/attn/short_conv.h"
 #include "codegen/kernels/coll/join.h"
 #include "codegen/kernels/coll/part.h"
+#include "codegen/kernels/coll/rows.h"
 #include "codegen/kernels/moe/combine.h"
 #include "codegen/kernels/moe/grouped_linear.h"
 #include "codegen/kernels/moe/permute.h"
@@ -41,11 +43,13 @@ struct Entry {
 static constexpr Entry kKernels[] = {
     {"attn.append", wordsOf<kernels::append::Config>},
     {"attn.attend", wordsOf<kernels::attend::Config>},
+    {"attn.batch_rows", wordsOf<kernels::batch_rows::Config>},
     {"attn.index_select", wordsOf<kernels::index_select::Config>},
     {"attn.kda", wordsOf<kernels::kda::Config>},
     {"attn.short_conv", wordsOf<kernels::short_conv::Config>},
     {"coll.join", wordsOf<kernels::join::Config>},
     {"coll.part", wordsOf<kernels::part::Config>},
+    {"coll.rows", wordsOf<kernels::rows::Config>},
     {"moe.combine", wordsOf<kernels::combine::Config>},
     {"moe.grouped_linear", wordsOf<kernels::grouped_linear::Config>},
     {"moe.permute", wordsOf<kernels::permute::Config>},

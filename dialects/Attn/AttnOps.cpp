@@ -23,7 +23,8 @@ void AttnDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Attn/AttnOps.cpp.inc"
       >();
-  declarePromisedInterfaces<KernelOp, AppendOp, ShortConvOp, KDAOp, IndexSelectOp, AttendOp>(); // codegen attaches the models
+  declarePromisedInterfaces<KernelOp, AppendOp, ShortConvOp, KDAOp, IndexSelectOp, AttendOp,
+                            BatchRowsOp>(); // codegen attaches the models
 }
 
 int64_t CacheType::getUnitBytes() const { return llvm::product_of(getShape()) * (getElement().getIntOrFloatBitWidth() / 8); }

@@ -24,6 +24,26 @@ def Attn_CacheOp : Attn_Op<"cache", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let assemblyFormat = "$pool `[` $layer `]` attr-dict `:` type($result)";
 }
 
+def Attn_BatchRowsOp : Attn_Op<"batch_rows", [Pure]> {
+  let summary = "the rows of one of some ranks, as counts [4], segments [S, 6] and row_segment [T / ranks] of a batch of their own";
+  let description = [{
+    Rows [c T / ranks, (c + 1) T / ranks) at coordinate c, counted from 0. Segments keep their places, so that the block table
+    serves on; one without a row there has length 0.
+  }];
+  let arguments = (ins Attn_BatchType:$batch, AnyRankedTensor:$coordinate);
+  let results = (outs AnyRankedTensor:$counts, AnyRankedTensor:$segments, AnyRankedTensor:$row_segment);
+  let assemblyFormat = "$batch `at` $coordinate attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Attn_BatchOfOp : Attn_Op<"batch_of", [Pure]> {
+  let summary = "counts, segments and row_segment as a batch, with the block table of another one";
+  let arguments = (ins AnyRankedTensor:$counts, AnyRankedTensor:$segments, AnyRankedTensor:$row_segment, Attn_BatchType:$table);
+  let results = (outs Attn_BatchType:$result);
+  let assemblyFormat = "$counts `,` $segments `,` $row_segment `table` $table attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def Attn_AppendOp : Attn_Op<"append"> {
   let summary = "writes [T, C] into columns [begin, begin + C) of the cache rows of the live tokens";
   let arguments = (ins AnyRankedTensor:$x, Arg<Attn_CacheType, "", [MemWrite]>:$cache, Attn_BatchType:$batch, I64Attr:$begin);

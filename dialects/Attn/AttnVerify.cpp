@@ -20,9 +20,9 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError, Ca
 }
 
 LogicalResult BatchType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t segments, int64_t blocks) {
-  if (segments < 1 || rows < segments || blocks < 1)
-    return emitError() << "a batch has 1 or more segments and blocks, and a row or more a segment, found " << rows << " rows, "
-                       << segments << " segments, " << blocks << " blocks";
+  if (segments < 1 || rows < 1 || blocks < 1) // a rank's part of a batch may have fewer rows than segments
+    return emitError() << "a batch has 1 or more rows, segments and blocks, found " << rows << " rows, " << segments
+                       << " segments, " << blocks << " blocks";
   return success();
 }
 
@@ -32,6 +32,38 @@ LogicalResult PoolOp::verify() {
       std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) != members.end())
     return emitOpError() << "expected ascending layer numbers as members, found " << shapeText(members);
   return success();
+}
+
+// counts [4], segments [S, 6] and row_segment [rows], i32, of a batch.
+static LogicalResult verifyParts(Operation *op, Value counts, Value segments, Value rowSegment, int64_t segmentCount,
+                                 int64_t rows) {
+  const std::pair<StringRef, Value> parts[] = {{"counts", counts}, {"segments", segments}, {"row_segment", rowSegment}};
+  const SmallVector<int64_t> shapes[] = {{4}, {segmentCount, 6}, {rows}};
+  for (auto [part, shape] : llvm::zip(parts, shapes)) {
+    auto type = dyn_cast<RankedTensorType>(part.second.getType());
+    if (!type || type.getShape() != ArrayRef(shape) || !type.getElementType().isInteger(32))
+      return op->emitOpError() << part.first << " is " << part.second.getType() << ", expected i32 of shape " << shapeText(shape);
+  }
+  return success();
+}
+
+LogicalResult BatchRowsOp::verify() {
+  BatchType batch = getBatch().getType();
+  auto coordinate = cast<RankedTensorType>(getCoordinate().getType());
+  auto rowSegment = cast<RankedTensorType>(getRowSegment().getType());
+  if (coordinate.getShape() != ArrayRef<int64_t>(1) || !coordinate.getElementType().isInteger(32))
+    return emitOpError() << "coordinate is " << coordinate << ", expected i32 of shape [1]";
+  const int64_t rows = rowSegment.getRank() == 1 ? rowSegment.getDimSize(0) : 0;
+  if (rows < 1 || batch.getRows() % rows)
+    return emitOpError() << "row_segment is " << rowSegment << ", expected a share of the " << batch.getRows() << " rows";
+  return verifyParts(*this, getCounts(), getSegments(), getRowSegment(), batch.getSegments(), rows);
+}
+
+LogicalResult BatchOfOp::verify() {
+  BatchType result = getResult().getType(), table = getTable().getType();
+  if (result.getSegments() != table.getSegments() || result.getBlocks() != table.getBlocks())
+    return emitOpError() << "result is " << result << ", expected the segments and blocks of " << table;
+  return verifyParts(*this, getCounts(), getSegments(), getRowSegment(), result.getSegments(), result.getRows());
 }
 
 static LogicalResult isKind(Operation *op, StringRef name, Value cache, ArrayRef<CacheKind> kinds) {

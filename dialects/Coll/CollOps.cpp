@@ -15,7 +15,7 @@ void CollDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
-  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp>(); // codegen attaches the models
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp>(); // codegen attaches the models
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {
@@ -113,6 +113,21 @@ LogicalResult PartOp::verify() {
     return emitOpError() << "coordinate has " << coordinate->getDimSize(0) << " numbers, expected one";
   if (result->getDimSize(1) > x->getDimSize(1))
     return emitOpError() << "a part has " << result->getDimSize(1) << " columns, but x has " << x->getDimSize(1);
+  return success();
+}
+
+LogicalResult RowsOp::verify() {
+  auto x = k31::shaped(*this, "x", getX(), "[T, C]"), result = k31::shaped(*this, "result", getResult(), "[T / ranks, C]");
+  auto coordinate = k31::shaped(*this, "coordinate", getCoordinate(), "[1]");
+  if (failed(x) || failed(result) || failed(coordinate) || failed(k31::isLive(*this, getLive())) ||
+      failed(k31::isElement(*this, "coordinate", *coordinate, IntegerType::get(getContext(), 32))) ||
+      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
+      failed(k31::sameSize(*this, "columns", "result", result->getDimSize(1), "x", x->getDimSize(1))))
+    return failure();
+  if (coordinate->getDimSize(0) != 1)
+    return emitOpError() << "coordinate has " << coordinate->getDimSize(0) << " numbers, expected one";
+  if (x->getDimSize(0) % result->getDimSize(0))
+    return emitOpError() << "a share of " << result->getDimSize(0) << " rows does not divide the " << x->getDimSize(0) << " of x";
   return success();
 }
 

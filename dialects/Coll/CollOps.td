@@ -44,6 +44,13 @@ def Coll_PartOp : Coll_Op<"part", [Pure]> {
   let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
 }
 
+def Coll_RowsOp : Coll_Op<"rows", [Pure]> {
+  let summary = "the rows of this rank: [T, C] to [T / ranks, C], from row coordinate T / ranks on; live: those of the result";
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, AnyRankedTensor:$coordinate);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
+}
+
 def Coll_DispatchOp : Coll_Op<"dispatch", [Pure]> {
   let summary = "rows to the ranks of their experts: [T, C], ids [T, k] to rows [capacity, C], ids [capacity, k], source [capacity]";
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Coll_Axis:$axis, I64Attr:$size, I64Attr:$capacity,

@@ -35,13 +35,14 @@ class Plan:
     def __init__(self, case, folder, mesh, options):
         self.case, self.folder, self.work, self.bin = case, folder, options.work, options.bin
         self.ranks, self.mpirun = ranks_of(mesh) if mesh else 1, options.launch == "mpirun"
-        self.path = os.path.join(options.work, f"{case.name}-{mesh or 'one'}.k31")
+        extra = options.compile.split() if mesh else []
+        self.path = os.path.join(options.work, f"{case.name}-{mesh or 'one'}{''.join(extra)}.k31")
         # Kernels are kept beside the work folder: the tests share them.
         self.call([self.tool("k31c"), "compile", case.folder, "--target", "cpu", "-o", self.path, "--activations", "fp32",
                    "--max-context", "1024", "--max-batch", str(options.batch), "--prefill-chunk", "128", "--logit-rows", "128",
                    "--cpu-level", best_level(),
                    "--cache-dir", os.path.join(os.path.dirname(os.path.abspath(options.work)), "kernels"),
-                   *(["--mesh", mesh] if mesh else [])])
+                   *(["--mesh", mesh] if mesh else []), *extra])
 
     def tool(self, name):
         return os.path.join(self.bin, name)
@@ -150,6 +151,7 @@ def main():
     ap.add_argument("--check", default="logits,greedy")
     ap.add_argument("--launch", default="mpirun", choices=["mpirun", "self"])
     ap.add_argument("--batch", type=int, default=4, help="--max-batch of the plans")
+    ap.add_argument("--compile", default="", help="further options of k31c for the plan of several ranks")
     ap.add_argument("--one-expert", action="store_true", help="every token goes to the same experts, those of the first ranks")
     o = ap.parse_args()
     os.makedirs(o.work, exist_ok=True)

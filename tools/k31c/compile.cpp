@@ -33,6 +33,7 @@ std::string defaultCacheDir() {
 struct Options {
   std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir = defaultCacheDir(), output = "model.k31";
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
+  std::string sequenceParallel = "auto", mla = "auto";
   bool noCache = false;
   std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;
@@ -89,6 +90,10 @@ void setOptions(mlir::ModuleOp module, const Options &options) {
     text("mla_norm_eps", cat(*options.mlaNormEps));
   if (options.range)
     number("layer_begin", options.range->begin), number("layer_end", options.range->end);
+  if (options.sequenceParallel != "auto")
+    text("sequence_parallel", options.sequenceParallel);
+  if (options.mla != "auto")
+    text("mla", options.mla);
   if (!options.cpuLevels.empty())
     text("cpu_levels", llvm::join(options.cpuLevels, ","));
   module->setAttr("k31.options", b.getDictionaryAttr(entries));
@@ -214,6 +219,19 @@ Command addCompile(CLI::App &app) {
   command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
       ->type_name("AXES")
       ->check(notEmpty);
+  command
+      ->add_option(
+          "--sequence-parallel", o.sequenceParallel,
+          "Do the ranks of a tp group share out the rows of a prefill for residual mixes and norms? By cost unless given")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--mla", o.mla,
+          "What a rank of a tp group has of an MLA layer in a prefill with shared rows: its heads, or its query rows with "
+          "all heads and whole weights. By cost unless given")
+      ->check(CLI::IsMember({"auto", "heads", "rows"}))
+      ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
   command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
   command

@@ -46,7 +46,7 @@ Value convert(OpsBuilder &o, model::KDAOp op) {
   DictionaryAttr w = op.getWeights();
   const Cut rows = o.headRows(op.getHeads()), columns = o.headColumns(op.getHeads());
   const int64_t heads = rows.share(op.getHeads()), D = op.getHeadDim(), P = heads * D; // of this rank
-  Value x = o.get(op.getX());
+  Value x = o.full(op.getX());
   Value qkv = convolved(o, op, x);
   Value decay = logDecay(o, op, x);
   Value beta = o.map("self_attn.b_proj", "sigmoid", {o.linear(x, o.symbol(w, "b_proj"), o.f32(), rows)}, o.f32(),
@@ -65,10 +65,11 @@ Value convert(OpsBuilder &o, model::KDAOp op) {
       OpsBuilder::label(gain), "gated_rms_norm", {out, o.weight(gain), gate}, o.activation,
       [&](Scalars &s, ValueRange in) { return s.mul(s.mul(s.mul(in[0], s.inverseRms(in[0], D, eps)), in[1]), s.sigmoid(in[2])); },
       heads);
-  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation, columns), coll::Axis::tp);
+  return o.sumRows(o.linear(y, o.symbol(w, "o_proj"), o.activation, columns));
 }
 
 Value convert(OpsBuilder &o, model::QueryLatentOp op) {
+  OnRows rows(o, o.own);
   DictionaryAttr w = op.getWeights();
   Value latent = o.linear(o.get(op.getX()), o.symbol(w, "q_a_proj"), o.activation);
   return o.rmsNorm(latent, o.symbol(w, "q_a_layernorm"), op.getEps().convertToFloat());
@@ -86,6 +87,7 @@ static Value layerNorm(OpsBuilder &o, Value x, FlatSymbolRefAttr gain, FlatSymbo
 
 Value convert(OpsBuilder &o, model::DSAOp op) {
   DictionaryAttr w = op.getWeights();
+  OnRows rows(o, o.own);
   Value x = o.get(op.getX());
   Value q = o.linear(o.get(op.getQa()), o.symbol(w, "wq_b"), o.activation);
   Value key = layerNorm(o, o.linear(x, o.symbol(w, "wk"), o.activation), o.symbol(w, "k_norm"), o.symbol(w, "k_norm_bias"),
@@ -97,11 +99,14 @@ Value convert(OpsBuilder &o, model::DSAOp op) {
                                      op.getTopK());
 }
 
-// The latent row of each token, normed, and its shared key go to the cache.
+// The latent row of each token, normed, and its shared key go to the cache. x: all rows, or those of this rank.
 static Value appendLatent(OpsBuilder &o, model::MLAOp op, Value x) {
   DictionaryAttr w = op.getWeights();
   const int64_t rank = op.getKvRank(), width = rank + static_cast<int64_t>(op.getRope());
   Value both = o.linear(x, o.symbol(w, "kv_a_proj_with_mqa"), o.activation);
+  if (o.onOwnRows())
+    both = o.allGather(both, coll::Axis::tp); // before the norm: one collective for latent row and key
+  OnRows all(o, o.all);
   Value latent = o.rmsNorm(o.columns(both, 0, rank), o.symbol(w, "kv_a_layernorm"), op.getEps().convertToFloat());
   Value cache = o.cache(attn::CacheKind::latent, {kBlockTokens, width}, o.activation);
   o.append("self_attn.latent", latent, cache, 0);
@@ -109,16 +114,23 @@ static Value appendLatent(OpsBuilder &o, model::MLAOp op, Value x) {
   return cache;
 }
 
-// Absorbed form: kv_b's key rows of a head carry its queries into latent space, its value rows carry the sums back.
+// Absorbed form: kv_b's key rows of a head carry its queries into latent space, its value rows carry the sums back. A rank has
+// all rows with its heads, or its rows with all heads: then nothing has to be added up, and only what goes to the caches is
+// gathered.
 Value convert(OpsBuilder &o, model::MLAOp op) {
   DictionaryAttr w = op.getWeights();
-  const Cut rows = o.headRows(op.getHeads()), columns = o.headColumns(op.getHeads());
+  const bool byRows = o.bucket.byQueryRows;
+  OnRows mine(o, byRows ? o.own : o.all);
+  auto input = [&](Value old) { return byRows ? o.get(old) : o.full(old); };
+  Cut rows = o.headRows(op.getHeads()), columns = o.headColumns(op.getHeads());
+  if (byRows)
+    rows = columns = {.besides = true};
   const int64_t heads = rows.share(op.getHeads()); // of this rank
   const int64_t nope = op.getNope(), value = op.getValue(), rank = op.getKvRank();
-  Value x = o.get(op.getX());
+  Value x = input(op.getX());
   FlatSymbolRefAttr lowRank = o.symbol(w, "q_b_proj");
   Value q =
-      lowRank ? o.linear(o.get(op.getQa()), lowRank, o.activation, rows) : o.linear(x, o.symbol(w, "q_proj"), o.activation, rows);
+      lowRank ? o.linear(input(op.getQa()), lowRank, o.activation, rows) : o.linear(x, o.symbol(w, "q_proj"), o.activation, rows);
   Value cache = appendLatent(o, op, x);
   Value kv = o.weight(o.symbol(w, "kv_b_proj"), {}, rows);
   auto perHead = [&](StringRef label, Value in, int64_t begin, int64_t count, int64_t out, Type element,
@@ -129,7 +141,7 @@ Value convert(OpsBuilder &o, model::MLAOp op) {
   };
   Value latentQuery = perHead("self_attn.kv_b_proj.keys", q, 0, nope, rank, o.f32(), true);
   const float scale = 1 / std::sqrt(static_cast<float>(nope + static_cast<int64_t>(op.getRope())));
-  Value selected = op.getSelected() ? o.get(op.getSelected()) : Value();
+  Value selected = op.getSelected() ? input(op.getSelected()) : Value();
   Value sums =
       attn::AttendOp::create(o.b, o.at("self_attn.attend"), o.rowsOf(q, heads * rank, o.f32()), Type(), latentQuery, q, cache,
                              o.batch, selected, static_cast<uint64_t>(heads), static_cast<uint64_t>(nope), APFloat(scale))
@@ -138,7 +150,8 @@ Value convert(OpsBuilder &o, model::MLAOp op) {
   if (FlatSymbolRefAttr gate = o.symbol(w, "g_proj"))
     y = o.map("self_attn.gate", "sigmoid_gate", {o.linear(x, gate, o.activation, rows), y}, o.activation,
               [](Scalars &s, ValueRange in) { return s.mul(s.sigmoid(in[0]), in[1]); });
-  return o.allReduce(o.linear(y, o.symbol(w, "o_proj"), o.activation, columns), coll::Axis::tp);
+  y = o.linear(y, o.symbol(w, "o_proj"), o.activation, columns);
+  return byRows ? y : o.sumRows(y);
 }
 
 } // namespace k31

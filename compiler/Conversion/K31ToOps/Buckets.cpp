@@ -28,15 +28,16 @@ FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
   return out;
 }
 
-SmallVector<Bucket> bucketsOf(const EntryOptions &o) {
+SmallVector<Bucket> bucketsOf(const EntryOptions &o, int64_t tp) {
   const int64_t blocks = (o.maxContext + kBlockTokens - 1) / kBlockTokens;
   SmallVector<Bucket> out;
   // One token a sequence: alone, a few, all.
   for (int64_t n : std::set<int64_t>{1, std::min<int64_t>(4, o.maxBatch), o.maxBatch})
-    out.push_back({"decode_b" + std::to_string(n), "decode", n, n, n, blocks});
+    out.push_back({"decode_b" + std::to_string(n), "decode", n, n, n, blocks, n});
   // Prompts: a short bucket for their ends, and the whole chunk.
-  for (int64_t n : std::set<int64_t>{std::min<int64_t>(64, o.prefillChunk), o.prefillChunk})
-    out.push_back({"prefill_t" + std::to_string(n), "prefill", n, std::min(n, o.maxBatch), std::min(n, o.logitRows), blocks});
+  auto whole = [&](int64_t n) { return (n + tp - 1) / tp * tp; };
+  for (int64_t n : std::set<int64_t>{whole(std::min<int64_t>(64, o.prefillChunk)), whole(o.prefillChunk)})
+    out.push_back({"prefill_t" + std::to_string(n), "prefill", n, std::min(n, o.maxBatch), std::min(n, o.logitRows), blocks, n});
   return out;
 }
 

@@ -1,5 +1,6 @@
 // The entries of a plan: one function for each bucket of rows.
 #pragma once
+#include "dialects/Attn/Attn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
@@ -19,10 +20,21 @@ struct Bucket {
   int64_t segments = 0;  // sequences of a call, at most
   int64_t logitRows = 0; // L: rows that get logits, at most
   int64_t blocks = 0;    // cache blocks of a sequence, at most
+  // Rows of the residual stream that a rank holds: T, or T / tp when the ranks of a tp group share them out.
+  int64_t streamRows = 0;
+  bool byQueryRows = false; // MLA: the rows of a rank with all heads; else all rows with its heads
+
   bool isDecode() const { return kind == "decode"; }
+  bool isSharded() const { return streamRows < rows; }
+  // The batch of all rows, and of those of one rank of a tp group.
+  attn::BatchType batchType(mlir::MLIRContext *context) const { return attn::BatchType::get(context, rows, segments, blocks); }
+  attn::BatchType ownBatchType(mlir::MLIRContext *context) const {
+    return attn::BatchType::get(context, streamRows, segments, blocks);
+  }
   // Of the entry of a pipeline stage.
   std::string nameOf(int64_t stage) const { return stage ? name + ".stage" + std::to_string(stage) : name; }
 };
-llvm::SmallVector<Bucket> bucketsOf(const EntryOptions &options);
+// Rows of prompts are a multiple of the tp ranks, which may share them out.
+llvm::SmallVector<Bucket> bucketsOf(const EntryOptions &options, int64_t tp);
 
 } // namespace k31

@@ -1,5 +1,6 @@
 // Level 1 to level 2: @text becomes one function a bucket, each layer body one function a bucket, rows get a static capacity.
 #include "compiler/Conversion/K31ToOps/Conversions.h"
+#include "compiler/Conversion/K31ToOps/Rows.h"
 #include "compiler/Conversion/K31ToOps/Stages.h"
 #include "compiler/Passes.h"
 #include "dialects/Moe/Moe.h"
@@ -69,8 +70,12 @@ public:
     for (auto f : module.getOps<func::FuncOp>())
       if (layers.contains(f.getSymName()))
         bodies.push_back(f);
+    RowChooser chooser(module, text, activation, state);
+    if (failed(chooser.readWishes()))
+      return failure();
     b.setInsertionPointToEnd(module.getBody());
-    for (const Bucket &bucket : bucketsOf(options)) {
+    for (Bucket &bucket : bucketsOf(options, state.mesh.tp)) {
+      notes = chooser.choose(bucket);
       for (func::FuncOp body : bodies)
         if (failed(convertBody(body, bucket)))
           return failure();
@@ -88,33 +93,41 @@ public:
 private:
   Type live(int64_t groups = 1) { return RankedTensorType::get({groups}, b.getI32Type()); }
   // What bodies take besides layer, live rows and batch; nothing on one rank.
-  SmallVector<std::pair<Type, Value OpsBuilder::*>> rankValues() {
-    SmallVector<std::pair<Type, Value OpsBuilder::*>> out;
+  struct RankValue {
+    Type type;
+    std::function<Value &(OpsBuilder &)> of;
+  };
+  SmallVector<RankValue> rankValues(const Bucket &bucket) {
+    SmallVector<RankValue> out;
     if (state.mesh.tp > 1)
-      out.push_back({live(), &OpsBuilder::tensorRank});
+      out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.tensorRank; }});
     if (state.mesh.ep > 1)
-      out.push_back({live(), &OpsBuilder::expertRank});
+      out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.expertRank; }});
     if (state.mesh.edp() > 1)
-      out.push_back({live(state.mesh.edp()), &OpsBuilder::liveOfGroups});
+      out.push_back({live(state.mesh.edp()), [](OpsBuilder &o) -> Value & { return o.liveOfGroups; }});
+    if (bucket.isSharded()) {
+      out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.own.live; }});
+      out.push_back({bucket.ownBatchType(b.getContext()), [](OpsBuilder &o) -> Value & { return o.own.batch; }});
+    }
     return out;
   }
-  Type batchOf(const Bucket &bucket) { return attn::BatchType::get(b.getContext(), bucket.rows, bucket.segments, bucket.blocks); }
-  // [T, C] of the bucket for the dynamic [T, C] of level 1.
-  Type staticType(Type type, const Bucket &bucket) {
+  static Type withRows(Type type, int64_t count) {
     auto rows = dyn_cast<RankedTensorType>(type);
     if (!rows)
       return type;
     SmallVector<int64_t> shape(rows.getShape());
-    shape[0] = bucket.rows;
+    shape[0] = count;
     return rows.clone(shape);
   }
+  // Rows of the residual stream of this rank, for the dynamic [T, C] of level 1.
+  static Type staticType(Type type, const Bucket &bucket) { return withRows(type, bucket.streamRows); }
   static std::string nameIn(const Bucket &bucket, StringRef body) { return bucket.name + "." + body.str(); }
 
   // body.X(layer, sources..., prefix) to BUCKET.body.X(layer, live, batch, what ranks need, sources..., prefix).
   LogicalResult convertBody(func::FuncOp body, const Bucket &bucket) {
-    SmallVector<Type> inputs = {b.getIndexType(), live(), batchOf(bucket)};
-    for (auto [type, value] : rankValues())
-      inputs.push_back(type);
+    SmallVector<Type> inputs = {b.getIndexType(), live(), bucket.batchType(b.getContext())};
+    for (const RankValue &value : rankValues(bucket))
+      inputs.push_back(value.type);
     const size_t added = inputs.size();
     for (Type type : body.getArgumentTypes().drop_front())
       inputs.push_back(staticType(type, bucket));
@@ -124,9 +137,10 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(f.addEntryBlock());
     OpsBuilder o(state, bucket, activation, b);
-    o.layer = f.getArgument(0), o.live = f.getArgument(1), o.batch = f.getArgument(2);
-    for (auto [i, known] : llvm::enumerate(rankValues()))
-      o.*known.second = f.getArgument(3 + i);
+    o.layer = f.getArgument(0);
+    o.setRows(f.getArgument(1), f.getArgument(2));
+    for (auto [i, value] : llvm::enumerate(rankValues(bucket)))
+      value.of(o) = f.getArgument(3 + i);
     o.layers = layers[body.getSymName()];
     for (auto [old, now] : llvm::zip_equal(body.getArguments().drop_front(), f.getArguments().drop_front(added)))
       o.values.map(old, now);
@@ -161,7 +175,7 @@ private:
   // Sources of the residual bank, [T, H] each, follow each other in the entry's [K, T, H].
   void addStream(SmallVectorImpl<Port> &ports, ArrayRef<Type> types, const Bucket &bucket) {
     for (auto [i, old] : llvm::enumerate(types)) {
-      auto type = cast<RankedTensorType>(staticType(old, bucket));
+      auto type = cast<RankedTensorType>(withRows(old, bucket.rows));
       if (i == 0)
         ports.push_back({type, "hidden"});
       else
@@ -192,7 +206,7 @@ private:
     arguments.push_back({live(), "counts", 0});
     if (head)
       arguments.push_back({live(), "counts", 8});
-    arguments.push_back({batchOf(bucket), "batch"});
+    arguments.push_back({bucket.batchType(b.getContext()), "batch"});
     if (head) {
       arguments.append({{tensor({L}, i32), "logit_rows"}, {tensor({L, 24}, u8), "sampling"}});
       const int64_t vocab = cast<RankedTensorType>(text.getResultTypes()[0]).getDimSize(1);
@@ -223,6 +237,8 @@ private:
     if (state.mesh.pp > 1)
       facts.push_back(b.getNamedAttr("stage", b.getI64IntegerAttr(stage)));
     f->setAttr("k31.entry", b.getDictionaryAttr(facts));
+    for (const Note &why : notes)
+      note(f, why);
     f.addEntryBlock();
     Entry entry{f, f.getArgument(own), f.getArgument(own + 1 + head), {}, {}, {}, {}, {}};
     if (head)
@@ -241,13 +257,14 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&f.getBody().front());
     OpsBuilder o(state, bucket, activation, b);
-    o.live = entry.live, o.batch = entry.batch;
+    o.setRows(entry.live, entry.batch);
     o.tensorRank = entry.tensorRank, o.expertRank = entry.expertRank;
+    o.makeOwn();
     if (state.mesh.edp() > 1)
       o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
     if (stage == 0)
       for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
-        o.values.map(old, f.getArgument(i));
+        o.values.map(old, form.embed ? f.getArgument(i) : o.ownRows(f.getArgument(i)));
     else
       for (Value old : cuts.crossing(stage)) {
         Location loc = o.at("stage");
@@ -275,7 +292,7 @@ private:
       func::ReturnOp::create(b, op->getLoc(), ValueRange{out.logits, out.sampled});
     } else if (auto end = dyn_cast<func::ReturnOp>(op)) {
       if (!form.head)
-        func::ReturnOp::create(b, op->getLoc(), llvm::map_to_vector(end.getOperands(), [&](Value v) { return o.get(v); }));
+        func::ReturnOp::create(b, op->getLoc(), llvm::map_to_vector(end.getOperands(), [&](Value v) { return o.full(v); }));
     } else {
       return convertOp(o, op);
     }
@@ -284,8 +301,8 @@ private:
 
   void convertCall(OpsBuilder &o, func::CallOp call) {
     SmallVector<Value> operands = {o.get(call.getOperand(0)), o.live, o.batch};
-    for (auto [type, value] : rankValues())
-      operands.push_back(o.*value);
+    for (const RankValue &value : rankValues(o.bucket))
+      operands.push_back(value.of(o));
     for (Value old : call.getOperands().drop_front())
       operands.push_back(o.get(old));
     auto now = func::CallOp::create(b, call.getLoc(), nameIn(o.bucket, call.getCallee()),
@@ -301,6 +318,7 @@ private:
   LayersOf layers;
   ModuleState state;
   StageCuts cuts;
+  SmallVector<Note> notes; // of the bucket's entries
   OpBuilder b;
 };
 

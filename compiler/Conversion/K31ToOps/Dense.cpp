@@ -12,15 +12,17 @@ Value convert(OpsBuilder &o, model::EmbedOp op) {
   Value w = o.weight(table, {}, o.hidden(coll::ShardOf::columns, hidden)), tokens = o.get(op.getTokens());
   Value part = nn::EmbedOp::create(o.b, o.at(OpsBuilder::label(table)), o.rowsOf(tokens, OpsBuilder::columnsOf(w), o.activation),
                                    tokens, w, o.live);
-  return o.joinColumns(part, coll::Axis::tp, hidden);
+  return o.ownRows(o.joinColumns(part, coll::Axis::tp, hidden));
 }
 
 Value convert(OpsBuilder &o, model::RMSNormOp op) {
+  OnRows rows(o, o.own);
   return o.rmsNorm(o.get(op.getX()), o.symbol(op.getWeights(), "gain"), op.getEps().convertToFloat());
 }
 
 // Softmax over the sources of rsqrt(mean(s^2) + eps) sum(gain query s); the mixed values are raw.
 Value convert(OpsBuilder &o, model::AttnResOp op) {
+  OnRows rows(o, o.own);
   FlatSymbolRefAttr norm = o.symbol(op.getWeights(), "norm"), proj = o.symbol(op.getWeights(), "proj");
   SmallVector<Value> inputs = llvm::map_to_vector(op.getSources(), [&](Value source) { return o.get(source); });
   const size_t sources = inputs.size();
@@ -39,7 +41,10 @@ Value convert(OpsBuilder &o, model::AttnResOp op) {
                });
 }
 
-Value convert(OpsBuilder &o, model::AddOp op) { return o.add("residual", o.get(op.getA()), o.get(op.getB())); }
+Value convert(OpsBuilder &o, model::AddOp op) {
+  OnRows rows(o, o.own);
+  return o.add("residual", o.get(op.getA()), o.get(op.getB()));
+}
 
 Value gatedActivation(OpsBuilder &o, StringRef label, Value both, model::ActivationAttr activation) {
   const int64_t width = OpsBuilder::columnsOf(both) / 2;
@@ -71,11 +76,11 @@ Value gatedMLP(OpsBuilder &o, Value x, DictionaryAttr weights, StringRef prefix,
 }
 
 Value convert(OpsBuilder &o, model::MLPOp op) {
-  return o.allReduce(gatedMLP(o, o.get(op.getX()), op.getWeights(), "", op.getActivation()), coll::Axis::tp);
+  return o.sumRows(gatedMLP(o, o.full(op.getX()), op.getWeights(), "", op.getActivation()));
 }
 
 HeadResults convertHead(OpsBuilder &o, model::HeadOp op, Value logitRows, Value liveLogits, Value sampling) {
-  Value x = o.get(op.getX());
+  Value x = o.full(op.getX());
   const int64_t L = cast<RankedTensorType>(logitRows.getType()).getDimSize(0);
   Value chosen = nn::GatherOp::create(o.b, o.at("logit_rows"), RankedTensorType::get({L, OpsBuilder::columnsOf(x)}, o.activation),
                                       x, logitRows, liveLogits);

@@ -51,7 +51,7 @@ static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
 
 Value convert(OpsBuilder &o, model::LatentMoEOp op) {
   DictionaryAttr w = op.getWeights();
-  Value x = o.get(op.getX());
+  Value x = o.full(op.getX());
   const Mesh &mesh = o.state.mesh;
   // What is left to add up over: the ranks of a tp group when experts are spread over all of them, else those of an expert group.
   const coll::Axis rest = mesh.ep >= mesh.tp ? coll::Axis::tp : coll::Axis::ep;
@@ -61,8 +61,10 @@ Value convert(OpsBuilder &o, model::LatentMoEOp op) {
       y = o.allReduce(y, rest);
     Value shared = gatedMLP(o, x, w, "shared.", op.getActivation());
     if (rest == coll::Axis::tp) // one sum for both
-      return o.allReduce(o.add("block_sparse_moe.add", y, shared), coll::Axis::tp);
-    return o.add("block_sparse_moe.add", y, o.allReduce(shared, coll::Axis::tp));
+      return o.sumRows(o.add("block_sparse_moe.add", y, shared));
+    y = o.ownRows(y), shared = o.sumRows(shared);
+    OnRows rows(o, o.own);
+    return o.add("block_sparse_moe.add", y, shared);
   }
   Value y = o.allReduce(routed(o, op, x, o.linear(x, o.symbol(w, "routed_expert_down_proj"), o.activation)), rest);
   if (FlatSymbolRefAttr gain = o.symbol(w, "routed_expert_norm"))
@@ -71,7 +73,7 @@ Value convert(OpsBuilder &o, model::LatentMoEOp op) {
   const Cut cut = o.hidden(coll::ShardOf::columns, OpsBuilder::columnsOf(y));
   y = o.linear(o.partOfColumns(y, cut), o.symbol(w, "routed_expert_up_proj"), o.activation, cut);
   Value shared = gatedMLP(o, x, w, "shared.", op.getActivation());
-  return o.allReduce(o.add("block_sparse_moe.add", y, shared), coll::Axis::tp);
+  return o.sumRows(o.add("block_sparse_moe.add", y, shared));
 }
 
 } // namespace k31

@@ -122,7 +122,7 @@ static Value pick(OpsBuilder &o, Location loc, nn::StackOp stack) {
 
 Value OpsBuilder::weight(FlatSymbolRefAttr part, ArrayRef<int64_t> rows, Cut cut) {
   Location loc = at(label(part));
-  nn::StackOp stack = state.stack(loc, part.getValue(), part, rows, cut);
+  nn::StackOp stack = state.stack(loc, (part.getValue() + (cut.besides ? ".whole" : "")).str(), part, rows, cut);
   return pick(*this, loc, stack);
 }
 
@@ -188,7 +188,9 @@ Value OpsBuilder::cache(attn::CacheKind kind, ArrayRef<int64_t> unit, Type eleme
 }
 
 void OpsBuilder::append(StringRef label, Value x, Value cache, int64_t begin) {
-  attn::AppendOp::create(b, at(label), x, cache, batch, static_cast<uint64_t>(begin));
+  if (onOwnRows())
+    x = allGather(x, coll::Axis::tp);
+  attn::AppendOp::create(b, at(label), x, cache, all.batch, static_cast<uint64_t>(begin));
 }
 
 } // namespace k31

@@ -19,6 +19,7 @@ struct Cut {
   coll::Axis axis = coll::Axis::tp;
   coll::ShardOf of = coll::ShardOf::rows;
   int64_t units = 0, ranks = 1;
+  bool besides = false; // whole on every rank, beside the share of it that other buckets read
 
   bool isCut() const { return ranks > 1; }
   bool servesAll() const { return !isCut() || share(units) * (ranks - 1) < units; } // does every rank get a unit?
@@ -73,6 +74,15 @@ public:
   mlir::Value expertRank;         // i32 [1]: the same on ep
   mlir::Value liveOfGroups;       // i32 [edp]: live rows of each dp group of the expert group; null when there is one
   llvm::ArrayRef<int64_t> layers; // that the body serves
+  // All rows, and those of this rank where a tp group shares out the residual stream: values of level 1 are then [T / tp, C].
+  struct RowSet {
+    mlir::Value live, batch;
+  } all, own;
+  void setRows(mlir::Value allLive, mlir::Value allBatch) {
+    live = allLive, batch = allBatch;
+    all = own = {live, batch};
+  }
+  bool onOwnRows() const { return bucket.isSharded() && live == own.live; }
   mlir::Value get(mlir::Value old) { return values.lookup(old); }
 
   // ---- types
@@ -98,6 +108,7 @@ public:
   mlir::Value rmsNorm(mlir::Value x, mlir::FlatSymbolRefAttr gain, double eps);
   mlir::Value add(llvm::StringRef label, mlir::Value x, mlir::Value y);
   mlir::Value cache(attn::CacheKind kind, llvm::ArrayRef<int64_t> unit, mlir::Type element);
+  // Every rank's cache gets all rows: on own rows those of the tp group are gathered first.
   void append(llvm::StringRef label, mlir::Value x, mlir::Value cache, int64_t begin);
 
   // ---- ranks (Parallelism.cpp); a diagnostic where a rank would hold nothing
@@ -113,10 +124,30 @@ public:
   mlir::Value partOfColumns(mlir::Value x, Cut cut);
   mlir::Value joinColumns(mlir::Value x, coll::Axis axis, int64_t columns);
 
+  // ---- rows of a tp group (Rows.cpp); without shared rows they are all of them everywhere
+  void makeOwn();                     // sets `own`, of an entry
+  mlir::Value full(mlir::Value old);  // all rows of a value of level 1
+  mlir::Value sumRows(mlir::Value x); // [T, C] of each rank, added up: the rows of the residual stream
+  mlir::Value ownRows(mlir::Value x); // those of [T, C] that is equal on all ranks
+
   mlir::OpBuilder &b;
   const Bucket &bucket;
   const mlir::Type activation;
   ModuleState &state;
+};
+
+// Ops that are built meanwhile run over these rows.
+class OnRows {
+public:
+  OnRows(OpsBuilder &o, const OpsBuilder::RowSet &rows) : o(o), before{o.live, o.batch} {
+    o.live = rows.live, o.batch = rows.batch;
+  }
+  ~OnRows() { o.live = before.live, o.batch = before.batch; }
+  OnRows(const OnRows &) = delete;
+
+private:
+  OpsBuilder &o;
+  OpsBuilder::RowSet before;
 };
 
 } // namespace k31

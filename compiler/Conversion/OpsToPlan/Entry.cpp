@@ -151,6 +151,13 @@ private:
       known[columns] = Known(view(builder, op.getLoc(), source.buffers.front(), columns.getBegin() * bits / 8, bytes), pitch);
       return success();
     }
+    if (auto batch = dyn_cast<attn::BatchOfOp>(op)) {
+      Known &result = known[batch];
+      for (Value part : {batch.getCounts(), batch.getSegments(), batch.getRowSegment()})
+        result.buffers.push_back(known[part].buffers.front());
+      result.buffers.push_back(known[batch.getTable()].buffers.back()); // counts, segments, row_segment, block_table
+      return success();
+    }
     if (auto call = dyn_cast<func::CallOp>(op))
       return visitCall(call, known, wanted);
     if (auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel"))

@@ -26,8 +26,8 @@ func.func private @f(!attn.cache<index, [256, 16], i8>)
 
 // -----
 
-// expected-error @below {{a batch has 1 or more segments and blocks, and a row or more a segment, found 2 rows, 4 segments, 1 blocks}}
-func.func private @f(!attn.batch<rows = 2, segments = 4, blocks = 1>)
+// expected-error @below {{a batch has 1 or more rows, segments and blocks, found 2 rows, 0 segments, 1 blocks}}
+func.func private @f(!attn.batch<rows = 2, segments = 0, blocks = 1>)
 
 // -----
 
@@ -347,5 +347,45 @@ func.func @f(%q: tensor<8x32xf32>, %s: tensor<8x24xbf16>, %c: !attn.cache<latent
   // expected-error @below {{5 heads do not divide the 32 columns of q_latent}}
   %0 = attn.attend %q, %s cache %c, %b heads 5 shared_begin 8 scale 0.25
     : (tensor<8x32xf32>, tensor<8x24xbf16>, !attn.cache<latent, [256, 20], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> tensor<8x32xf32>
+  return
+}
+
+// -----
+
+func.func @f(%b: !attn.batch<rows = 8, segments = 2, blocks = 4>, %c: tensor<1xi32>) {
+  // expected-error @below {{row_segment is 'tensor<3xi32>', expected a share of the 8 rows}}
+  %0:3 = attn.batch_rows %b at %c : (!attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<1xi32>) -> (tensor<4xi32>, tensor<2x6xi32>, tensor<3xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%b: !attn.batch<rows = 8, segments = 2, blocks = 4>, %c: tensor<1xi32>) {
+  // expected-error @below {{segments is 'tensor<3x6xi32>', expected i32 of shape [2, 6]}}
+  %0:3 = attn.batch_rows %b at %c : (!attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<1xi32>) -> (tensor<4xi32>, tensor<3x6xi32>, tensor<4xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%b: !attn.batch<rows = 8, segments = 2, blocks = 4>, %c: tensor<2xi32>) {
+  // expected-error @below {{coordinate is 'tensor<2xi32>', expected i32 of shape [1]}}
+  %0:3 = attn.batch_rows %b at %c : (!attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<2xi32>) -> (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%b: !attn.batch<rows = 8, segments = 2, blocks = 4>, %n: tensor<4xi32>, %s: tensor<2x6xi32>, %r: tensor<4xi32>) {
+  // expected-error @below {{row_segment is 'tensor<4xi32>', expected i32 of shape [8]}}
+  %0 = attn.batch_of %n, %s, %r table %b : (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> !attn.batch<rows = 8, segments = 2, blocks = 4>
+  return
+}
+
+// -----
+
+func.func @f(%b: !attn.batch<rows = 8, segments = 2, blocks = 4>, %n: tensor<4xi32>, %s: tensor<2x6xi32>, %r: tensor<4xi32>) {
+  // expected-error @below {{expected the segments and blocks of}}
+  %0 = attn.batch_of %n, %s, %r table %b : (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> !attn.batch<rows = 4, segments = 2, blocks = 3>
   return
 }

@@ -59,3 +59,14 @@ func.func @mla(%c: tensor<8x16xbf16>, %q: tensor<8x32xf32>, %shared: tensor<8x24
     -> (tensor<8x32xf32>, tensor<8x2xf32>)
   return %p, %lse : tensor<8x32xf32>, tensor<8x2xf32>
 }
+
+// CHECK-LABEL: func.func @rows_of_a_rank
+func.func @rows_of_a_rank(%batch: !attn.batch<rows = 8, segments = 2, blocks = 4>, %c: tensor<1xi32>) -> !attn.batch<rows = 4, segments = 2, blocks = 4> {
+  // CHECK: attn.batch_rows %{{.+}} at %{{.+}} : (!attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<1xi32>) -> (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>)
+  %counts, %segments, %rows = attn.batch_rows %batch at %c
+    : (!attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<1xi32>) -> (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>)
+  // CHECK: attn.batch_of %{{.+}}, %{{.+}}, %{{.+}} table %{{.+}} : (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> !attn.batch<rows = 4, segments = 2, blocks = 4>
+  %own = attn.batch_of %counts, %segments, %rows table %batch
+    : (tensor<4xi32>, tensor<2x6xi32>, tensor<4xi32>, !attn.batch<rows = 8, segments = 2, blocks = 4>) -> !attn.batch<rows = 4, segments = 2, blocks = 4>
+  return %own : !attn.batch<rows = 4, segments = 2, blocks = 4>
+}

@@ -20,6 +20,8 @@ func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<8x2xi32>, %live: tensor<1xi
   %e = coll.combine %rows from %source over ep size 16 : (tensor<32x32xbf16>, tensor<32xi32>) -> tensor<8x32xbf16>
   // CHECK: coll.join %{{.+}} live %{{.+}} size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
   %j = coll.join %e live %live size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
+  // CHECK: coll.rows %{{.+}} live %{{.+}} at %{{.+}} : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x32xbf16>
+  %r = coll.rows %e live %live at %live : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x32xbf16>
   // CHECK: coll.part %{{.+}} live %{{.+}} at %{{.+}} : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x12xbf16>
   %p = coll.part %e live %live at %live : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x12xbf16>
   // CHECK: coll.all_reduce %{{.+}} over edp size 2 : tensor<2x126xbf16>
