@@ -21,12 +21,10 @@ public:
   // A known and supported target, or one line that says why not.
   static llvm::Expected<const Target *> find(llvm::StringRef name);
 
-  // Of one device, or of the host and its ranks, for choices between ways to share work; measured (docs/performance.md), of bf16.
+  // Of one device, or of the host and all its cores, for choices between ways to share work over ranks; measured, of bf16.
   struct Speeds {
-    double memory, cache; // bytes a second, streamed and gathered from what stays in the caches
+    double memory, cache; // bytes a second: streamed, and gathered from what stays in the second-level cache
     double products;      // multiplications and additions a second
-    double link;          // bytes a second to another rank
-    double collective;    // seconds of a small one
     bool tiles;           // products work on whole tiles of 64 rows
   };
   const Speeds &speeds() const;

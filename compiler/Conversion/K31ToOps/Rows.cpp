@@ -1,5 +1,4 @@
 #include "compiler/Conversion/K31ToOps/Rows.h"
-#include "codegen/Target.h"
 #include "dialects/K31/K31.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
@@ -38,8 +37,18 @@ void OpsBuilder::makeOwn() {
 // Products of whole tiles of 64 rows: what a group of fewer heads costs on tensor cores.
 static constexpr int64_t kHeadTile = 64;
 
+static const Target &targetOf(ModuleOp module) {
+  auto name = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("target");
+  llvm::Expected<const Target *> target = Target::find(name ? name.getValue() : "cpu");
+  if (!target) { // select-kernels will say so
+    llvm::consumeError(target.takeError());
+    target = Target::find("cpu");
+  }
+  return **target;
+}
+
 RowChooser::RowChooser(ModuleOp module, func::FuncOp text, Type activation, ModuleState &state)
-    : module(module), state(state), activationBytes(activation.getIntOrFloatBitWidth() / 8) {
+    : module(module), state(state), target(targetOf(module)), activationBytes(activation.getIntOrFloatBitWidth() / 8) {
   auto count = [&](Operation &op) {
     if (auto mix = dyn_cast<model::AttnResOp>(op)) {
       streamRows += static_cast<int64_t>(mix.getSources().size());
@@ -87,14 +96,14 @@ LogicalResult RowChooser::readWishes() {
   return success();
 }
 
-static const Target::Speeds &speedsOf(ModuleOp module) {
-  auto name = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("target");
-  llvm::Expected<const Target *> target = Target::find(name ? name.getValue() : "cpu");
-  if (!target) { // select-kernels will say so
-    llvm::consumeError(target.takeError());
-    target = Target::find("cpu");
-  }
-  return (*target)->speeds();
+// Of ranks of one host that share memory; never a reason to choose anything on a GPU.
+static constexpr double kHostExchange = 20e-6, kHostBytesPerSecond = 5e9;
+
+double RowChooser::exchange(Exchange what, int64_t bytes) const {
+  const Mesh &mesh = state.mesh;
+  if (!target.isCuda())
+    return kHostExchange + double(bytes) * (what == Exchange::allReduce ? 2 : 1) / kHostBytesPerSecond;
+  return exchangeSeconds(what, coll::Transport::library, uint64_t(bytes), mesh.tp, insideHost(mesh, coll::Axis::tp));
 }
 
 SmallVector<Note> RowChooser::choose(Bucket &bucket) {
@@ -108,18 +117,21 @@ SmallVector<Note> RowChooser::choose(Bucket &bucket) {
 }
 
 Note RowChooser::chooseStream(Bucket &bucket) {
-  const Target::Speeds &speeds = speedsOf(module);
   const int64_t tp = state.mesh.tp, bytes = streamRows * bucket.rows * hidden * activationBytes;
-  const double whole = double(bytes) / speeds.memory,
-               parts = double(bytes / tp) / speeds.memory + double(sums) * speeds.collective;
-  Note note{"rows", "", "", {{"whole on every rank", nanoseconds(whole)}, {"shared over tp", nanoseconds(parts)}}};
-  if (streamWish == "on" || (streamWish == "auto" && parts < whole))
+  const int64_t sum = bucket.rows * hidden * activationBytes;
+  const double once = double(sums) * exchange(Exchange::allReduce, sum);
+  const double twice = double(sums) * (exchange(Exchange::reduceScatter, sum) + exchange(Exchange::allGather, sum));
+  const double whole = double(bytes) / target.speeds().memory, parts = double(bytes / tp) / target.speeds().memory;
+  Note note{"rows", "", "", {{"whole on every rank", nanoseconds(whole + once)}, {"shared over tp", nanoseconds(parts + twice)}}};
+  if (streamWish == "on" || (streamWish == "auto" && parts + twice < whole + once))
     bucket.streamRows = bucket.rows / tp;
   note.choice = note.candidates[bucket.isSharded()].choice;
-  note.reason = llvm::formatv("mixes, norms and additions of {0} rows move {1} bytes, of {2} rows {3}; {4} sums become a "
-                              "reduce_scatter and an all_gather, one collective of {5:f1} us more each",
-                              bucket.rows, bytes, bucket.rows / tp, bytes / tp, sums, speeds.collective * 1e6)
-                    .str();
+  note.reason =
+      llvm::formatv("mixes, norms and additions of {0} rows move {1} bytes in {2:f1} us, of {3} rows {4} in {5:f1} us; {6} "
+                    "sums of {7} bytes take {8:f1} us as one all_reduce each, {9:f1} us as reduce_scatter and all_gather",
+                    bucket.rows, bytes, whole * 1e6, bucket.rows / tp, bytes / tp, parts * 1e6, sums, sum, once * 1e6,
+                    twice * 1e6)
+          .str();
   if (streamWish != "auto")
     note.reason += "; --sequence-parallel " + streamWish + " decides";
   return note;
@@ -128,7 +140,7 @@ Note RowChooser::chooseStream(Bucket &bucket) {
 // One MLA layer. By heads every rank gathers the selected rows of all queries, for its heads; by rows those of its queries, for
 // all heads, with whole weights. The indexer's rows are shared out either way.
 Note RowChooser::chooseAttention(Bucket &bucket) {
-  const Target::Speeds &speeds = speedsOf(module);
+  const Target::Speeds &speeds = target.speeds();
   const int64_t tp = state.mesh.tp, T = bucket.rows, width = mla.latent + mla.shared;
   const int64_t keys = std::max<int64_t>(1, std::min(mla.topK ? mla.topK : context, context / 2)); // of a query, on average
   const int64_t gathered = T * keys * width * activationBytes;
@@ -139,10 +151,11 @@ Note RowChooser::chooseAttention(Bucket &bucket) {
     const double bytes = mla.topK ? double(rows) / double(T) * double(gathered) / speeds.cache : 0;
     return std::max(bytes, products(rows, speeds.tiles ? padded(count) : count) / speeds.products);
   };
-  const double move = double(T * hidden * activationBytes) * double(tp - 1) / double(tp) / speeds.link;
-  const double byHeads = attend(T, heads) + double(mla.queryBytes / tp) / speeds.memory + 2 * (move + speeds.collective);
+  const int64_t stream = T * hidden * activationBytes;
+  const double byHeads = attend(T, heads) + double(mla.queryBytes / tp) / speeds.memory + exchange(Exchange::allGather, stream) +
+                         exchange(Exchange::reduceScatter, stream);
   const double byRows = attend(T / tp, mla.heads) + double(mla.queryBytes) / speeds.memory +
-                        double(T * width * activationBytes) / speeds.link + speeds.collective;
+                        exchange(Exchange::allGather, T * width * activationBytes);
   Note note{"mla", "", "", {{"by heads", nanoseconds(byHeads)}, {"by query rows", nanoseconds(byRows)}}};
   bucket.byQueryRows = bucket.isSharded() && (mlaWish == "rows" || (mlaWish == "auto" && byRows < byHeads));
   note.choice = note.candidates[bucket.byQueryRows].choice;

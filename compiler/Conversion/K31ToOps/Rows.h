@@ -1,6 +1,8 @@
 // How the ranks of a tp group share the rows of a bucket: chosen by cost, with a note of the costs that were compared.
 #pragma once
+#include "codegen/Target.h"
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
+#include "compiler/LinkCost.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace k31 {
@@ -16,11 +18,13 @@ public:
   llvm::SmallVector<Note> choose(Bucket &bucket);
 
 private:
+  double exchange(Exchange what, int64_t bytes) const; // seconds, over tp
   Note chooseStream(Bucket &bucket);
   Note chooseAttention(Bucket &bucket);
 
   mlir::ModuleOp module;
   ModuleState &state;
+  const Target &target;
   const int64_t activationBytes;
   int64_t hidden = 0;
   int64_t streamRows = 0; // rows of `hidden` that mixes, norms and additions read and write, for each token
