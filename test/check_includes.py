@@ -11,6 +11,8 @@ import sys
 COMPILER_HEADERS = ("mlir/", "llvm/", "lld/", "clang/")
 # Readers of plan files on the compiler's side must refuse what Load refuses, in the same words: one library, one header.
 PLAN_CHECK = "runtime/plan/plan_file.h"
+# explain shows which launches a host runs at once: the rule that Bind uses, not a copy of it.
+HOST_SCHEDULE = "runtime/host/schedule.h"
 TABLE = {
     "runtime/schema": (("runtime/schema/",), COMPILER_HEADERS),
     "runtime": (("runtime/",), COMPILER_HEADERS),
@@ -21,7 +23,8 @@ TABLE = {
     "tools/k31_run": (("tools/k31_run/", "runtime/"), COMPILER_HEADERS),
     "tools/dev/fuzz": (("tools/dev/fuzz/", "runtime/"), COMPILER_HEADERS),
     "tools/dev/fuzz/Import": (("tools/dev/fuzz/", "compiler/Import/"), ()),
-    "tools/k31c": (("tools/k31c/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK), ()),
+    "tools/k31c": (("tools/k31c/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK,
+                    HOST_SCHEDULE), ()),
     "tools/k31_opt": (("compiler/", "codegen/", "dialects/"), ()),
     "tools/k31_translate": (("tools/k31_translate/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),
 }

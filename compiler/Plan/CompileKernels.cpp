@@ -16,7 +16,21 @@ namespace k31 {
 
 namespace {
 
-// "rows = 8, x_type = bf16": the Config for people.
+// Of kernels::OperandKind, in its order.
+constexpr StringLiteral kKindNames[] = {"element", "row_scalar", "column", "column_group"};
+
+// An element of an array: element types and kinds of operands by name, others as they are.
+std::string elementText(StringRef field, int32_t value) {
+  ArrayRef<StringLiteral> names;
+  if (field.ends_with("type"))
+    names = kDTypeNames;
+  else if (field.ends_with("kind"))
+    names = kKindNames;
+  const auto at = static_cast<size_t>(value);
+  return at < names.size() ? names[at].str() : std::to_string(value);
+}
+
+// "rows = 8, x_type = bf16, kind = [element, column]": the Config for people.
 std::string textOf(DictionaryAttr config) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -27,9 +41,11 @@ std::string textOf(DictionaryAttr config) {
     else if (auto name = dyn_cast<StringAttr>(field.getValue()))
       stream << name.getValue();
     else if (auto values = dyn_cast<DenseI32ArrayAttr>(field.getValue()))
-      stream << '[' << llvm::join(llvm::map_range(values.asArrayRef(), [](int32_t v) { return std::to_string(v); }), ", ") << ']';
+      stream << '['
+             << llvm::join(llvm::map_range(values.asArrayRef(), [&](int32_t v) { return elementText(field.getName(), v); }), ", ")
+             << ']';
     else
-      stream << llvm::formatv("{0:g}", cast<FloatAttr>(field.getValue()).getValueAsDouble());
+      stream << llvm::format("%.6g", cast<FloatAttr>(field.getValue()).getValueAsDouble());
   });
   return text;
 }

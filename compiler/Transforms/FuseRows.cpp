@@ -120,23 +120,33 @@ Outcome fuse(const Rowwise &producer, const Rowwise &consumer) {
   return {created, nullptr};
 }
 
-// One fusion of the consumer with any of its producers, the nearest first.
-Operation *fuseOne(Operation *op) {
-  Rowwise consumer = Rowwise::of(op);
+// Maps and rows whose results `op` reads, the nearest first.
+SmallVector<Operation *> producersOf(Operation *op) {
   SmallVector<Operation *> producers;
-  for (Value input : consumer.inputs)
+  for (Value input : Rowwise::of(op).inputs)
     if (Operation *producer = input.getDefiningOp(); Rowwise::of(producer).op && producer->getBlock() == op->getBlock())
       producers.push_back(producer);
   llvm::stable_sort(producers, [](Operation *a, Operation *b) { return b->isBeforeInBlock(a); });
-  SmallVector<std::pair<Operation *, const char *>> refused;
-  for (Operation *producer : producers) {
+  return producers;
+}
+
+// One fusion of the consumer with any of its producers.
+Operation *fuseOne(Operation *op) {
+  for (Operation *producer : producersOf(op))
+    if (Operation *created = fuse(Rowwise::of(producer), Rowwise::of(op)).created)
+      return created;
+  return nullptr;
+}
+
+// Says of what is left why it stayed apart. A fusion that others made possible since it was refused is made.
+Operation *noteRefusals(Operation *op) {
+  const Rowwise consumer = Rowwise::of(op);
+  for (Operation *producer : producersOf(op)) {
     const Outcome outcome = fuse(Rowwise::of(producer), consumer);
     if (outcome.created)
       return outcome.created;
-    refused.push_back({producer, outcome.why});
+    noteApart(op, producer, outcome.why);
   }
-  for (auto [producer, why] : refused)
-    noteApart(op, producer, why);
   if (consumer.isRow)
     for (Value input : consumer.inputs)
       if (Operation *producer = input.getDefiningOp(); isa_and_nonnull<nn::LinearOp, moe::GroupedLinearOp>(producer))
@@ -148,11 +158,11 @@ Operation *fuseOne(Operation *op) {
 
 void fuseRows(ModuleOp module) {
   module.walk([](Block *block) {
-    Operation *op = block->empty() ? nullptr : &block->front();
-    while (op) {
-      Operation *created = Rowwise::of(op).op ? fuseOne(op) : nullptr;
-      op = created ? created : op->getNextNode();
-    }
+    for (auto step : {fuseOne, noteRefusals})
+      for (Operation *op = block->empty() ? nullptr : &block->front(); op;) {
+        Operation *created = Rowwise::of(op).op ? step(op) : nullptr;
+        op = created ? created : op->getNextNode();
+      }
   });
 }
 

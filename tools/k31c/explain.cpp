@@ -2,9 +2,9 @@
 #include "runtime/base/cat.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/k31c/commands.h"
+#include "tools/k31c/explain_sections.h"
 #include "tools/k31c/plan_text.h"
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 using Json = nlohmann::ordered_json;
@@ -16,106 +16,6 @@ struct Options {
   std::string plan, entry;
   std::optional<uint32_t> layer;
   bool json = false;
-};
-
-// A launch, collective or copy as it is in every layer of a section.
-struct Step {
-  std::string name, what; // "self_attn.q_proj"; "nn.linear bias+situ" or "all_reduce over tp"
-  std::string config;     // of a kernel
-  std::string size;       // "7 tasks"
-  uint32_t stream = 0;
-  std::vector<std::string> after; // what it waits for on other streams
-  std::vector<uint32_t> notes;
-  bool operator==(const Step &) const = default;
-};
-
-// Neighbouring commands of one layer, or of none, and all layers that have the same ones.
-struct Section {
-  std::vector<uint32_t> layers;
-  std::vector<Step> steps;
-};
-
-class Reader {
-public:
-  Reader(const plan::Plan &plan, const plan::Entry &entry) : plan(plan), entry(entry) {}
-
-  std::vector<Section> sections() {
-    for (uint32_t i = 0; i < entry.commands()->size(); ++i) {
-      const plan::Command kind = entry.commands_type()->GetEnum<plan::Command>(i);
-      const void *table = entry.commands()->Get(i);
-      if (kind == plan::Command::Launch)
-        add(step(*static_cast<const plan::Launch *>(table)), *static_cast<const plan::Launch *>(table));
-      else if (kind == plan::Command::Collective)
-        add(step(*static_cast<const plan::Collective *>(table)), *static_cast<const plan::Collective *>(table));
-      else if (kind == plan::Command::Copy)
-        add(step(*static_cast<const plan::Copy *>(table)), *static_cast<const plan::Copy *>(table));
-      else if (kind == plan::Command::Record)
-        recorded[static_cast<const plan::Record *>(table)->event()] = latest[static_cast<const plan::Record *>(table)->stream()];
-      else
-        waiting[static_cast<const plan::Wait *>(table)->stream()].push_back(
-            recorded[static_cast<const plan::Wait *>(table)->event()]);
-    }
-    close();
-    return std::move(done);
-  }
-
-private:
-  Step step(const plan::Launch &launch) {
-    const plan::Kernel &kernel = *plan.kernels()->Get(launch.kernel());
-    Step step{.what = kernel.name()->str(), .config = kernel.config()->str(), .size = splitText(plan, launch)};
-    take(step, launch.notes());
-    return step;
-  }
-  Step step(const plan::Collective &c) {
-    Step step{.what = cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis()), " by ",
-                          plan::EnumNameTransport(c.transport())),
-              .size = cat(c.count(), " x ", plan::EnumNameDType(c.dtype()))};
-    take(step, c.notes());
-    return step;
-  }
-  Step step(const plan::Copy &copy) { return {.what = "copy", .size = cat(copy.source()->bytes(), " bytes")}; }
-
-  void take(Step &step, const flatbuffers::Vector<uint32_t> *notes) {
-    if (notes)
-      step.notes.assign(notes->begin(), notes->end());
-  }
-
-  template <class Command> void add(Step step, const Command &command) {
-    const Place place = placeOf(command.label());
-    step.name = place.name, step.stream = command.stream();
-    step.after = std::move(waiting[step.stream]);
-    waiting[step.stream].clear();
-    latest[step.stream] = step.name;
-    if (!open || openLayer != place.layer)
-      close();
-    open = true, openLayer = place.layer;
-    current.push_back(std::move(step));
-  }
-
-  // Ends the section; one that layers before have too becomes theirs.
-  void close() {
-    if (!open)
-      return;
-    open = false;
-    const auto same = std::find_if(done.begin(), done.end(), [&](const Section &section) {
-      return openLayer && !section.layers.empty() && section.steps == current;
-    });
-    if (same == done.end())
-      done.push_back({openLayer ? std::vector{*openLayer} : std::vector<uint32_t>(), std::move(current)});
-    else
-      same->layers.push_back(*openLayer);
-    current.clear();
-  }
-
-  const plan::Plan &plan;
-  const plan::Entry &entry;
-  std::vector<Section> done;
-  bool open = false;
-  std::optional<uint32_t> openLayer;
-  std::vector<Step> current;
-  std::map<uint32_t, std::string> latest;               // command of each stream
-  std::map<uint32_t, std::string> recorded;             // by event
-  std::map<uint32_t, std::vector<std::string>> waiting; // by stream: what its next command waits for
 };
 
 Json noteJson(const plan::Note &note) {
@@ -135,6 +35,8 @@ Json sectionJson(const plan::Plan &plan, const Section &section) {
     one["stream"] = step.stream;
     if (!step.after.empty())
       one["after"] = step.after;
+    if (!step.together.empty())
+      one["together"] = step.together;
     one["notes"] = Json::array();
     for (uint32_t note : step.notes)
       one["notes"].push_back(noteJson(*plan.notes()->Get(note)));
@@ -160,6 +62,13 @@ void printNote(const plan::Note &note, const char *indent) {
   std::printf("%s%-9s compared: %s\n", indent, "", compared.c_str());
 }
 
+std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += cat(text.empty() ? "" : ", ", name);
+  return text;
+}
+
 void printSection(const plan::Plan &plan, const Section &section) {
   if (section.layers.empty())
     std::puts("\n  outside of the layers");
@@ -174,6 +83,8 @@ void printSection(const plan::Plan &plan, const Section &section) {
     std::puts(line.c_str());
     if (!step.config.empty())
       std::printf("      config    %s\n", step.config.c_str());
+    if (!step.together.empty())
+      std::printf("      overlap   at once with %s: none of them touches what another writes\n", joined(step.together).c_str());
     for (uint32_t note : step.notes)
       printNote(*plan.notes()->Get(note), "      ");
   }
@@ -207,7 +118,7 @@ int explain(const Options &o) {
     if (!o.entry.empty() && entry->name()->string_view() != o.entry)
       continue;
     found = true;
-    std::vector<Section> sections = Reader(plan, *entry).sections();
+    std::vector<Section> sections = sectionsOf(plan, *entry);
     if (o.layer)
       std::erase_if(sections, [&](const Section &s) { return std::ranges::find(s.layers, *o.layer) == s.layers.end(); });
     if (o.json) {
@@ -215,6 +126,8 @@ int explain(const Options &o) {
       one["notes"] = Json::array();
       for (uint32_t i = 0; entry->notes() && i < entry->notes()->size(); ++i)
         one["notes"].push_back(noteJson(*plan.notes()->Get(entry->notes()->Get(i))));
+      const Overlap overlap = overlapOf(plan, *entry);
+      one["notes"].push_back({{"about", "overlap"}, {"choice", overlap.choice}, {"reason", overlap.reason}});
       one["sections"] = Json::array();
       for (const Section &section : sections)
         one["sections"].push_back(sectionJson(plan, section));
@@ -225,6 +138,8 @@ int explain(const Options &o) {
                 plural(entry->commands()->size(), "command").c_str(), plural(entry->streams(), "stream").c_str());
     for (uint32_t i = 0; entry->notes() && i < entry->notes()->size(); ++i)
       printNote(*plan.notes()->Get(entry->notes()->Get(i)), "  ");
+    const Overlap overlap = overlapOf(plan, *entry);
+    std::printf("  overlap   %s: %s\n", overlap.choice.c_str(), overlap.reason.c_str());
     for (const Section &section : sections)
       printSection(plan, section);
   }

@@ -11,8 +11,8 @@ uint64_t ranks(const plan::Plan &plan) { return uint64_t(plan.mesh()->tp()) * pl
 
 std::string meshText(const plan::Plan &plan) {
   const plan::Mesh &mesh = *plan.mesh();
-  return cat("tp=", mesh.tp(), " dp=", mesh.dp(), " ep=", mesh.ep(), " pp=", mesh.pp(), " node=", mesh.node(), " (", ranks(plan),
-             " ranks)");
+  return cat("tp=", mesh.tp(), " dp=", mesh.dp(), " ep=", mesh.ep(), " pp=", mesh.pp(), " node=", mesh.node(), " (",
+             plural(ranks(plan), "rank"), ")");
 }
 
 std::string modelText(const plan::Plan &plan) {

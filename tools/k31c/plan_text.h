@@ -12,7 +12,7 @@ namespace k31::tool {
 // "1.2"
 std::string versionText(const plan::Plan &plan);
 uint64_t ranks(const plan::Plan &plan);
-// "tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)"
+// "tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)", "... (1 rank)"
 std::string meshText(const plan::Plan &plan);
 // "kimi-k3.1, layers 0 to 9 of 9"
 std::string modelText(const plan::Plan &plan);
