@@ -1,8 +1,9 @@
 // assign-memory: an offset for every plan.alloc. Two buffers share bytes when every use of one is ordered before every use of the
-// other; each gets the smallest gap that fits, biggest buffers first. Entries never run at the same time, so all of them lay
-// their buffers over the same arenas, which are as large as the largest entry needs.
+// other, on a host by whole steps (HostSteps.h); each gets the smallest gap that fits, biggest buffers first. Entries never run
+// at the same time, so all of them lay their buffers over the same arenas, which are as large as the largest entry needs.
 #include "compiler/Passes.h"
 #include "compiler/Plan/Commands.h"
+#include "compiler/Plan/HostSteps.h"
 #include "compiler/Sizes.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -21,7 +22,7 @@ namespace {
 struct Buffer {
   AllocOp alloc;
   int64_t bytes;
-  unsigned first = ~0u, last = 0; // numbers of the commands that use it, both included
+  unsigned first = ~0u, last = 0; // numbers of the commands that use it, or of their steps on a host; both included
   bool always = false;            // an input or output: its bytes belong to the engine between runs
   SmallVector<Operation *, 4> users;
   int64_t offset = -1;
@@ -29,7 +30,7 @@ struct Buffer {
 
 class Planner {
 public:
-  explicit Planner(EntryOp entry) : entry(entry), order(entry), oneStream(entry.getStreams() <= 1) {}
+  Planner(EntryOp entry, bool host) : entry(entry), order(entry), oneStream(entry.getStreams() <= 1), host(host && oneStream) {}
 
   // Offsets for all buffers of the entry; bytes needed, by arena.
   LogicalResult run(llvm::MapVector<StringAttr, int64_t> &arenas) {
@@ -51,15 +52,20 @@ public:
 private:
   EntryOp entry;
   Order order;
-  bool oneStream;
+  bool oneStream, host;
   unsigned commands = 0;
   llvm::MapVector<StringAttr, SmallVector<Buffer>> byArena;
 
   void collect() {
     DenseMap<Operation *, unsigned> number;
+    if (host)
+      number = hostStepsOf(entry);
     for (Operation &op : entry.getBody().front())
-      if (streamOf(&op))
-        number[&op] = commands++;
+      if (streamOf(&op)) {
+        if (!host)
+          number[&op] = commands;
+        ++commands; // at least as many as there are numbers
+      }
     for (auto alloc : llvm::make_early_inc_range(entry.getBody().front().getOps<AllocOp>())) {
       Buffer buffer{alloc, aligned(byteSize(alloc.getType()))};
       SmallVector<Value> values{alloc.getResult()};
@@ -176,8 +182,9 @@ private:
 struct AssignMemoryPass : k31::impl::AssignMemoryBase<AssignMemoryPass> {
   void runOnOperation() override {
     llvm::MapVector<StringAttr, int64_t> arenas;
+    const bool host = isHostPlan(getOperation());
     for (auto entry : getOperation().getOps<EntryOp>())
-      if (failed(Planner(entry).run(arenas)))
+      if (failed(Planner(entry, host).run(arenas)))
         return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto [name, bytes] : arenas) {

@@ -1,10 +1,12 @@
 // schedule: events between the streams of an entry, so that every command runs after those whose bytes it needs.
 //
-// A host runs its commands one after the other, so everything stays on stream 0 there and no event is needed. Commands that come
+// A host knows no events: everything stays on stream 0 there, in the order of the steps that its threads walk together
+// (HostSteps.h), so that what can run at once stands together. Commands that come
 // with other streams keep them: a command waits for each earlier one on another stream that touches the same bytes, one of the
 // two writing, unless events that exist already order them.
 #include "compiler/Passes.h"
 #include "compiler/Plan/Commands.h"
+#include "compiler/Plan/HostSteps.h"
 #include "mlir/IR/Builders.h"
 
 namespace k31 {
@@ -76,12 +78,14 @@ private:
 
 struct SchedulePass : k31::impl::ScheduleBase<SchedulePass> {
   void runOnOperation() override {
-    OpBuilder builder(&getContext());
+    const bool host = isHostPlan(getOperation());
     for (auto entry : getOperation().getOps<EntryOp>()) {
       uint32_t streams = 1;
       for (Operation &op : entry.getBody().front())
         streams = std::max(streams, streamOf(&op).value_or(0) + 1);
       entry.setStreams(streams);
+      if (streams == 1 && host)
+        orderByHostSteps(entry);
       if (streams > 1)
         entry.setEvents(Scheduler(entry, streams).run());
     }
