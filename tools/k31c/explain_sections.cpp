@@ -13,7 +13,8 @@ class Reader {
 public:
   Reader(const plan::Plan &plan, const plan::Entry &entry) : plan(plan), entry(entry), groups(hostGroups(plan, entry)) {
     for (uint32_t i = 0; i < groups.size(); ++i)
-      members[groups[i]].push_back(placeAt(i));
+      if (groups[i] != kNoGroup)
+        members[groups[i]].push_back(placeAt(i));
   }
 
   std::vector<Section> sections() {
@@ -139,8 +140,9 @@ std::vector<Section> sectionsOf(const plan::Plan &plan, const plan::Entry &entry
 Overlap overlapOf(const plan::Plan &plan, const plan::Entry &entry) {
   const uint32_t commands = entry.commands()->size();
   if (const std::vector<uint32_t> groups = hostGroups(plan, entry); !groups.empty()) {
-    const size_t steps = std::set<uint32_t>(groups.begin(), groups.end()).size();
-    return {cat(plural(commands, "command"), " in ", plural(steps, "step")),
+    std::set<uint32_t> steps(groups.begin(), groups.end());
+    steps.erase(kNoGroup);
+    return {cat(plural(commands, "command"), " in ", plural(steps.size(), "step")),
             "commands of which none touches what another writes run at once, each cut into its tasks; all threads end a step "
             "before the next"};
   }

@@ -19,7 +19,7 @@ host::Touch touchOf(const plan::Slice &slice) {
 std::vector<uint32_t> hostGroups(const plan::Plan &plan, const plan::Entry &entry) {
   if (plan.key()->target()->string_view() != "cpu")
     return {};
-  std::vector<uint32_t> groups(entry.commands()->size());
+  std::vector<uint32_t> groups(entry.commands()->size(), kNoGroup);
   std::vector<host::Job> jobs;
   uint32_t done = 0; // groups of the parts before
   const auto close = [&] {
@@ -50,7 +50,7 @@ std::vector<uint32_t> hostGroups(const plan::Plan &plan, const plan::Entry &entr
       close();
       groups[i] = done++;
       break;
-    default: // events order streams; a host has none
+    default:
       break;
     }
   }
