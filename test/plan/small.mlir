@@ -51,7 +51,7 @@
 // EXPLAIN-NEXT: norm: nn.row add, 4 tasks{{$}}
 // EXPLAIN-NEXT: config rows = 2
 // EXPLAIN-NEXT: kernel 4 tasks: a core takes 9 us
-// EXPLAIN-NEXT: compared: 1 task 9.0 us, 4 tasks 2.5 us
+// EXPLAIN-NEXT: compared: 4 tasks 2.5 us, 1 task 9.0 us
 // EXPLAIN-NEXT: sum: all_reduce over tp by library, 32 x bf16, stream 1, after norm
 // EXPLAIN-NEXT: transport library: the peer transport is off
 // EXPLAIN: outside of the layers
