@@ -24,17 +24,17 @@ failures, refused = [], 0
 
 def contents(folder):
     """{path: size} of all files below."""
-    return {os.path.join(at, f): os.path.getsize(os.path.join(at, f)) for at, _, files in os.walk(folder) for f in files}
+    return {os.path.join(at, f): os.lstat(os.path.join(at, f)).st_size for at, _, files in os.walk(folder) for f in files}
 
 
-def refuse(what, words, *command, stdout=False, folder=None, **options):
+def refuse(what, words, *command, code=1, stdout=False, folder=None, **options):
     """Runs a command that must be refused with a line that has the words; `folder` must be as it was before."""
     global refused
     before = contents(folder) if folder else None
-    done = subprocess.run(command, capture_output=True, text=True, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
     wrong = []
-    if done.returncode != 1:
-        wrong.append(f"exit code {done.returncode}, expected 1")
+    if done.returncode != code:
+        wrong.append(f"exit code {done.returncode}, expected {code}")
     if done.stdout and not stdout:
         wrong.append(f"stdout {done.stdout[:200]!r}")
     start = os.path.basename(command[0]) + ": error: "

@@ -1,5 +1,5 @@
-"""damage.py IN OUT flip|tables|version|zero: a copy of a plan with a changed byte, or, under a right trailer, with a root offset that
-points outside, of minor version 250, or with 0 for the number 7654321."""
+"""damage.py IN OUT flip|tables|unaligned|code|version|zero: a copy of a plan with a changed byte, or, under a right trailer, with a root
+offset that points outside or between two fields, with garbage for machine code, of minor version 250, or with 0 for the number 7654321."""
 import ctypes
 import struct
 import sys
@@ -12,6 +12,11 @@ else:
     number = struct.pack("<I", 7654321)
     if how == "tables":
         data[0:4] = struct.pack("<I", 0x7FFFFFF0)
+    elif how == "unaligned":
+        struct.pack_into("<I", data, 0, struct.unpack_from("<I", data, 0)[0] + 1)
+    elif how == "code":
+        assert data.count(b"\x7fELF") > 0
+        data = data.replace(b"\x7fELF", b"\x7fFLE")
     elif how == "version":
         table = struct.unpack_from("<I", data, 0)[0]
         vtable = table - struct.unpack_from("<i", data, table)[0]

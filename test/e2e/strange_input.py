@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Input that no download makes, but a hostile or tired user: no files where files should be, options that mean nothing, sealed plans of
+garbage, output that nobody takes. As bad_input.py: one line, the right exit code, nothing partial left behind, and no waiting.
+
+    strange_input.py --work DIR
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+import bad_input
+from bad_input import ROOT, SMALL, call, refuse
+
+MODEL = os.path.join(ROOT, "models/tiny-k31")
+
+
+def copy(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(MODEL, folder)
+    return folder
+
+
+# What may stand where a file should be. An open of the pipe that waits for a writer would wait for good.
+KINDS = {"a pipe": os.mkfifo, "a folder": os.mkdir, "an endless device": lambda path: os.symlink("/dev/zero", path),
+         "a link to itself": lambda path: os.symlink(path, path), "an empty file": lambda path: open(path, "w").close()}
+
+
+def no_files(work, plan):
+    bad, out = os.path.join(work, "bad"), os.path.join(work, "out.k31")
+    compile_ = ["k31c", "compile", bad, *SMALL, "--no-cache", "-o", out]
+    generate = ["k31-run", "generate", "--plan", plan, "--weights", bad, "--prompt", "x", "--max-tokens", "1"]
+    for name, commands in (("config.json", [compile_, generate]), ("model.safetensors", [compile_, generate]),
+                           ("model.safetensors.index.json", [compile_]), ("tiktoken.model", [generate])):
+        for kind, make in KINDS.items():
+            path = os.path.join(copy(bad), name)
+            if os.path.exists(path):
+                os.chmod(bad, 0o755), os.remove(path)
+            elif kind == "a link to itself":
+                continue  # an index that does not exist
+            make(path)
+            for command in commands:
+                refuse(f"{command[0]}, {name} is {kind}", [name], *command, folder=work)
+    strange = os.path.join(work, "strange")
+    for kind, make in KINDS.items():
+        make(strange)
+        for command in (["k31-run", "generate", "--plan", strange, "--weights", MODEL, "--tokens", "1"], ["k31c", "inspect", strange],
+                        ["k31-run", "generate", "--plan", plan, "--weights", MODEL, "--tokens-file", strange],
+                        ["k31-run", "perplexity", "--plan", plan, "--weights", MODEL, "--text-file", strange]):
+            refuse(f"{command[1]}, a file is {kind}", ["prompt" if kind == "an empty file" and "--tokens-file" in command else "strange"
+                                                       if "--text-file" not in command or kind != "an empty file" else "token"],
+                   *command, folder=work)
+        if os.path.isdir(strange):
+            os.rmdir(strange)
+        else:
+            os.remove(strange)
+    piped = subprocess.Popen(["cat", plan], stdout=subprocess.PIPE)
+    refuse("a plan through a pipe", ["/dev/stdin", "is not a regular file"], "k31-run", "generate", "--plan", "/dev/stdin", "--weights", MODEL,
+           "--tokens", "1", stdin=piped.stdout)
+    piped.stdout.close()
+    piped.wait()
+
+
+def kernel_cache(work):
+    """A cache that is a file is refused; one with pipes for objects makes them again."""
+    cache, out = os.path.join(work, "cache"), os.path.join(work, "out.k31")
+    command = ["k31c", "compile", MODEL, *SMALL, "--layers", "0:1", "--cache-dir", cache, "-o", out]
+    with open(cache, "w") as f:
+        f.write("a file")
+    refuse("a cache that is a file", ["--cache-dir", "Not a directory", "give a folder"], *command, stdout=True, folder=work)
+    os.remove(cache)
+    call(*command)
+    for name in os.listdir(cache):
+        os.remove(os.path.join(cache, name)), os.mkfifo(os.path.join(cache, name))
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+    shutil.rmtree(cache), os.remove(out)
+
+
+def configs(work):
+    bad, out = os.path.join(work, "bad"), os.path.join(work, "out.k31")
+    compile_ = ["k31c", "compile", bad, *SMALL, "--no-cache", "-o", out]
+    with open(os.path.join(MODEL, "config.json")) as f:
+        good = f.read()
+    for what, text, words in (("nests 200000 deep", '{"a":' * 200000 + "1" + "}" * 200000, "more than 64 deep"),
+                              ("holds NaN", good.replace("{", '{"rms_norm_eps": NaN,', 1), "is not a JSON object"),
+                              ("holds 1e999", good.replace("{", '{"rms_norm_eps": 1e999,', 1), "is not a JSON object"),
+                              ("is UTF-16", good.encode("utf-16").decode("latin-1"), "is not a JSON object"),
+                              ("is of zeros", "\0" * 100, "is not a JSON object"), ("is too long", good + " " * (17 << 20), "at most"),
+                              ("has no experts", good.replace('"num_experts": 1', '"num_experts": 0, "x": 1'), "num_experts")):
+        path = os.path.join(copy(bad), "config.json")
+        os.chmod(path, 0o644)
+        with open(path, "w", encoding="latin-1") as f:
+            f.write(text)
+        refuse(f"a config that {what}", ["config.json", words], *compile_, folder=work)
+    shutil.rmtree(bad)
+
+
+def options(work, plan):
+    out = os.path.join(work, "out.k31")
+    compile_ = ["k31c", "compile", MODEL, *SMALL, "--no-cache", "-o", out]
+    for words, code, *given in ((["0:99", "9 layers"], 1, "--layers", "0:99"), (["5:2", "expected A:B"], 2, "--layers", "5:2"),
+                                (["is empty"], 2, "--layers", ""), (["is empty"], 2, "--mesh", ""), (["no axis"], 1, "--mesh", ",,"),
+                                (["given twice"], 1, "--mesh", "tp=2,tp=2"), (["2x", "expected an integer"], 1, "--mesh", "tp=2x"),
+                                (["at most 9 pipeline stages"], 1, "--mesh", "pp=99"), (["tp=\\n2"], 1, "--mesh", "tp=\n2"),
+                                (["nan", "from 0 to 1"], 2, "--mla-norm-eps", "nan"), (["-1", "from 0 to 1"], 2, "--mla-norm-eps=-1"),
+                                (["--mla-norm-eps"], 2, "--mla-norm-eps", "x"), (["1e3"], 2, "--max-batch", "1e3"),
+                                (["99999999999999999999"], 2, "--cache-tokens", "99999999999999999999"),
+                                (["expected h100"], 2, "--memory-limit", "99999999999999999999G"), (["fp8"], 2, "--activations", "fp8"),
+                                (["\\x1b[31m"], 2, "\x1b[31m"), (["Not a directory", "give a folder"], 1, "--dump-ir", plan)):
+        refuse(f"compile {given}", words, *compile_, *given, code=code, folder=work)
+    refuse("an empty output", ["--output", "is empty"], *compile_[:-1], "", code=2, folder=work)
+    generate = ["k31-run", "generate", "--plan", plan, "--weights", MODEL, "--max-tokens", "2"]
+    for words, code, *given in ((["no token id"], 2, "--tokens", ""), (["1.5"], 2, "--tokens", "1.5"), (["0x1"], 2, "--tokens", "0x1"),
+                                (["99999999999999999999"], 2, "--tokens", "99999999999999999999"), (["empty"], 1, "--prompt", ""),
+                                (["nan"], 1, "--tokens", "1", "--temperature", "nan"), (["2"], 2, "--tokens", "1", "--top-p", "2"),
+                                (["100000"], 2, "--tokens", "1", "--threads", "100000"), (["--max-context", "256"], 1, "--prompt", "x" * 9999),
+                                (["no\\nsuch"], 2, "--tokens", "1", "no\nsuch")):
+        refuse(f"generate {[word[:40] for word in given]}", words, *generate, *given, code=code, folder=work)
+    refuse("explain of no entry", ["no\\nsuch"], "k31c", "explain", plan, "--entry", "no\nsuch", stdout=True, folder=work)
+
+
+def sealed(work, plan):
+    """Plans with a right trailer around what no compiler writes."""
+    bad = os.path.join(work, "bad.k31")
+    for how, words in (("tables", "compile"), ("unaligned", "compile"), ("code", "kernels cannot be loaded")):
+        call(sys.executable, os.path.join(ROOT, "test/plan/damage.py"), plan, bad, how)
+        refuse(f"a sealed plan, {how}", [words], "k31-run", "generate", "--plan", bad, "--weights", MODEL, "--tokens", "1", folder=work)
+    os.remove(bad)
+
+
+def lost_output(work, plan):
+    """What was printed must have arrived."""
+    if not os.path.exists("/dev/full"):
+        return
+    for command in (["k31-run", "generate", "--plan", plan, "--weights", MODEL, "--tokens", "1", "--max-tokens", "2"],
+                    ["k31c", "inspect", plan], ["k31c", "explain", plan], ["k31c", "diff", plan, plan]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+        good = done.returncode == 1 and done.stderr.count("\n") == 1 and "standard output takes no more" in done.stderr
+        bad_input.refused += 1
+        print(f"{command[:2]}, output is full: {done.stderr.strip()}")
+        if not good:
+            bad_input.failures.append(f"{command[:2]} to a full device: exit code {done.returncode}, {done.stderr!r}")
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--work", required=True, help="folder to write to")
+    work = os.path.abspath(ap.parse_args().work)
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    plan = os.path.join(work, "good.k31")
+    call("k31c", "compile", MODEL, *SMALL, "--cache-dir", os.path.join(os.path.dirname(work), "kernels"), "-o", plan)
+    no_files(work, plan)
+    kernel_cache(work)
+    configs(work)
+    options(work, plan)
+    sealed(work, plan)
+    lost_output(work, plan)
+    print(f"{bad_input.refused} refusals, {len(bad_input.failures)} wrong")
+    if bad_input.failures or bad_input.refused < 85:
+        sys.exit("\n".join(bad_input.failures))
+
+
+if __name__ == "__main__":
+    main()
