@@ -39,7 +39,7 @@ public:
   // As StateMemory::non_finite, of the whole state: all ranks that hold a part of it call this together, and all of them find a
   // value that is not finite, or none does, or all fail.
   virtual Result<std::string> non_finite(const StatePlace &place) { return state().non_finite(place); }
-  // A state is saved and restored by all ranks that hold a part of it, or by none. They call this together, each with the
+  // A state is restored by all ranks that hold a part of it, or by none. They call this together, each with the
   // position of its own part or the reason why it has none; it fails on all of them unless all have the same position.
   virtual Result<uint32_t> agree_position(Result<uint32_t> position) { return position; }
   // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.

@@ -115,9 +115,10 @@ TEST(ChatStream, ThinkingAndResponse) {
 }
 
 TEST(ChatStream, BrokenMarkup) {
-  EXPECT_EQ(read(marked(">think=>message=>message=>x=text"), "think"), "text"); // closes more than is open
-  EXPECT_EQ(read(marked("half <resp"), "think"), "think:half ");                // cut inside a tag
-  EXPECT_EQ(read(marked("a=b"), "think"), "think:ab");                          // a separator of nothing
+  EXPECT_EQ(read(marked(">think=>message=>message=>x=text"), "think"), "text");                       // closes more than is open
+  EXPECT_EQ(read(marked("half <resp"), "think"), "think:half ");                                      // cut inside a tag
+  EXPECT_EQ(read(marked("why <response=so>response=>message=."), "think"), "think:why |response:so"); // thinking is not closed
+  EXPECT_EQ(read(marked("a=b"), "think"), "think:ab");                                                // a separator of nothing
 }
 
 } // namespace
