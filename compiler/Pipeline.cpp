@@ -33,6 +33,8 @@ void k31::buildPipeline(OpPassManager &manager, const PipelineOptions &options) 
   // Streams and events come before memory: two buffers may share bytes only when their commands are ordered.
   manager.addPass(createSchedule());
   manager.addPass(createAssignMemory());
+  if (!options.kernels)
+    return;
   // Machine code depends on Configs and regions alone; it comes late so that faults of the plan itself show sooner.
   llvm::SmallVector<std::string> levels(options.cpuLevels.begin(), options.cpuLevels.end());
   manager.addPass(createCompileKernels({options.target, options.cacheDir, levels}));

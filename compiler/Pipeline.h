@@ -11,6 +11,7 @@ struct PipelineOptions {
   std::string mesh;                   // "tp=8,dp=2": empty is one rank
   std::string cacheDir;               // of compiled kernels; empty: none
   std::vector<std::string> cpuLevels; // of host targets; empty: all
+  bool kernels = true;                // false: everything has its place, but nothing is compiled and checked
 };
 
 // Level 1 with k31.options on the module in, level 3 with offsets and machine code out.

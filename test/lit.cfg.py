@@ -76,6 +76,11 @@ if (9, 0) in devices:
 for number in range(2, len(devices) + 1):
     config.available_features.add(f"gpus-{number}")
 
+# A program beside the repository that writes the headers of the whole model.
+full = os.path.join(config.k31_source_root, "..", "shared", "bench", "make_full_checkpoint.py")
+if os.path.exists(full):
+    config.available_features.add("full-checkpoint")
+config.substitutions.append(("%make_full", full))
 config.available_features.add(platform.machine())
 flags = cpu_flags()
 for feature, needs in {

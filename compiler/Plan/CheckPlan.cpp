@@ -206,8 +206,19 @@ LogicalResult checkInside(Operation *op, SymbolTable &symbols, StringRef name, i
   return success();
 }
 
-LogicalResult checkWeights(WeightsOp weights, SymbolTable &symbols) {
-  int64_t count = weights.getFiles().size(), rows = weights.getRowCount(), group = weights.getGroup();
+// Members that a rank has a place for: all of them, or the largest share.
+int64_t heldMembers(WeightsOp weights, MeshOp mesh) {
+  const int64_t count = weights.getFiles().size();
+  if (weights.getShardOf() != ShardOf::members || !mesh)
+    return count;
+  const int64_t ranks = weights.getShardAxis() == MeshAxis::ep   ? mesh.getEp()
+                        : weights.getShardAxis() == MeshAxis::tp ? mesh.getTp()
+                                                                 : 1;
+  return (count + ranks - 1) / ranks;
+}
+
+LogicalResult checkWeights(WeightsOp weights, SymbolTable &symbols, MeshOp mesh) {
+  int64_t count = heldMembers(weights, mesh), rows = weights.getRowCount(), group = weights.getGroup();
   if (count == 0 || rows <= 0 || group <= 0)
     return weights.emitOpError("has no member, no row or no group");
   int64_t lastRow = (rows - 1) / group * weights.getGroupStride() + weights.getGroupBegin() + (rows - 1) % group;
@@ -223,12 +234,14 @@ struct CheckPlanPass : k31::impl::CheckPlanBase<CheckPlanPass> {
 
   LogicalResult run() {
     SymbolTable symbols(getOperation());
+    auto meshes = getOperation().getOps<MeshOp>();
+    const MeshOp mesh = meshes.empty() ? MeshOp() : *meshes.begin();
     for (Operation &op : *getOperation().getBody()) {
       LogicalResult result = success();
       if (auto kernel = dyn_cast<KernelOp>(op))
         result = checkKernel(kernel, symbols);
       else if (auto weights = dyn_cast<WeightsOp>(op))
-        result = checkWeights(weights, symbols);
+        result = checkWeights(weights, symbols, mesh);
       else if (auto member = dyn_cast<StateMemberOp>(op))
         result = checkInside(member, symbols, member.getArena(), member.getOffset(),
                              static_cast<int64_t>(member.getUnitBytes()) * member.getUnits());

@@ -26,6 +26,7 @@ int fail(int code, const std::string &message);
 std::optional<uint64_t> parseMemoryLimit(const std::string &text);
 
 // Empty when the table fits; else why not, with the arithmetic and the nearest options that would fit.
-std::string overLimit(const MemoryTable &table, uint64_t limit);
+// `cacheFits`: whether a smaller cache is among them.
+std::string overLimit(const MemoryTable &table, uint64_t limit, bool &cacheFits);
 
 } // namespace k31::tool

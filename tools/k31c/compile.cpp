@@ -1,105 +1,20 @@
 // k31c compile: a checkpoint to a plan file, with its memory table.
 #include "codegen/Nvrtc.h"
 #include "codegen/Target.h"
-#include "compiler/Export/PlanFile.h"
-#include "compiler/Import/ImportModel.h"
-#include "compiler/Pipeline.h"
-#include "dialects/AllDialects.h"
 #include "dialects/Attn/Attn.h"
-#include "dialects/Plan/Plan.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/MLIRContext.h"
 #include "runtime/base/cat.h"
 #include "runtime/base/plan_trailer.h"
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
-#include "llvm/Support/FileSystem.h"
+#include "tools/k31c/planning.h"
+#include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 namespace k31::tool {
 namespace {
 
-// Where users expect caches; empty when the system does not say where.
-std::string defaultCacheDir() {
-  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
-    return cat(cache, "/k31/kernels");
-  if (const char *home = std::getenv("HOME"); home && *home == '/')
-    return cat(home, "/.cache/k31/kernels");
-  return "";
-}
-
-struct Options {
-  std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir = defaultCacheDir(), output = "model.k31";
-  int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
-  std::string sequenceParallel = "auto", mla = "auto";
-  bool noCache = false;
-  std::vector<std::string> cpuLevels; // best first; empty: all
-  std::optional<double> mlaNormEps;
-  std::string layers;              // as given
-  std::optional<LayerRange> range; // the same, read
-};
-
-// Errors of the compiler as one line: "self_attn.q_proj: what is wrong". The rest of the diagnostics are for people who debug it.
-class OneLine {
-public:
-  explicit OneLine(mlir::MLIRContext &context)
-      : handler(&context, [this](mlir::Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
-            message = where(diagnostic.getLocation()) + diagnostic.str();
-          // What a slice leaves out and what was reused are news for the user; other remarks are for people who debug the
-          // compiler.
-          const std::string place = where(diagnostic.getLocation());
-          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && (place == "layers: " || place == "kernels: "))
-            std::printf("note: %s\n", one_line(diagnostic.str()).c_str());
-          return mlir::success();
-        }) {}
-
-  std::string message;
-
-private:
-  static std::string where(mlir::Location loc) {
-    if (auto name = llvm::dyn_cast<mlir::NameLoc>(loc))
-      return name.getName().str() + ": ";
-    if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(loc))
-      return file.getFilename().str() + ": ";
-    return "";
-  }
-  mlir::ScopedDiagnosticHandler handler;
-};
-
-// Whole blocks for every sequence. At most 2^60: both options end at 2^30.
-int64_t cacheTokensOf(int64_t maxContext, int64_t maxBatch) {
-  return (maxContext + kBlockTokens - 1) / kBlockTokens * kBlockTokens * maxBatch;
-}
-
-// What the passes read; every entry but the target becomes an option of the plan's key.
-void setOptions(mlir::ModuleOp module, const Options &options) {
-  mlir::Builder b(module.getContext());
-  const int64_t cacheTokens = options.cacheTokens ? options.cacheTokens : cacheTokensOf(options.maxContext, options.maxBatch);
-  std::vector<mlir::NamedAttribute> entries;
-  auto number = [&](const char *name, int64_t value) { entries.emplace_back(b.getStringAttr(name), b.getI64IntegerAttr(value)); };
-  auto text = [&](const char *name, const std::string &value) {
-    entries.emplace_back(b.getStringAttr(name), b.getStringAttr(value));
-  };
-  number("max_context", options.maxContext), number("max_batch", options.maxBatch), number("cache_tokens", cacheTokens);
-  number("prefill_chunk", options.prefillChunk), number("logit_rows", options.logitRows);
-  text("activations", options.activations), text("target", options.target);
-  if (options.mlaNormEps)
-    text("mla_norm_eps", cat(*options.mlaNormEps));
-  if (options.range)
-    number("layer_begin", options.range->begin), number("layer_end", options.range->end);
-  if (options.sequenceParallel != "auto")
-    text("sequence_parallel", options.sequenceParallel);
-  if (options.mla != "auto")
-    text("mla", options.mla);
-  if (!options.cpuLevels.empty())
-    text("cpu_levels", llvm::join(options.cpuLevels, ","));
-  module->setAttr("k31.options", b.getDictionaryAttr(entries));
-}
-
-int usage(const Options &o) {
+int usage(const CompileOptions &o) {
   if (o.target.empty())
     return fail(2, "--target is missing: no target is ever guessed; give --target cpu or --target sm_90a");
   llvm::Expected<const Target *> known = Target::find(o.target);
@@ -136,76 +51,61 @@ int usage(const Options &o) {
   return 0;
 }
 
-std::error_code makeFolder(const std::string &path) {
-  const std::error_code error = llvm::sys::fs::create_directories(path); // fine with a file of that name
-  return error || llvm::sys::fs::is_directory(path) ? error : std::make_error_code(std::errc::not_a_directory);
+// Why a plan of these options is refused for its size, or empty. The advice for a smaller cache is for the stage with the
+// largest.
+std::string tooLarge(const CompileOptions &o, const plan::Plan &plan, uint64_t limit) {
+  MemoryTable table = memoryTable(plan);
+  for (uint32_t stage = 1; stage < plan.mesh()->pp(); ++stage)
+    table.bytesPerToken = std::max(table.bytesPerToken, memoryTable(plan, stage).bytesPerToken);
+  bool cacheFits = false;
+  std::string why = overLimit(table, limit, cacheFits);
+  if (!why.empty() && (!cacheFits || plan.mesh()->tp() * plan.mesh()->dp() * plan.mesh()->pp() > 1))
+    why += meshAdvice(o, plan, limit);
+  return why;
 }
 
-int compile(const Options &o) {
-  if (int code = usage(o))
+int compile(const CompileOptions &given) {
+  if (int code = usage(given))
     return code;
   const auto begin = std::chrono::steady_clock::now();
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry);
-  OneLine diagnostics(context);
-  auto failed = [&](const std::string &otherwise) {
-    return fail(1, diagnostics.message.empty() ? otherwise : diagnostics.message);
-  };
-
-  ImportOptions import;
-  import.modelDir = o.model;
-  import.activations = o.activations;
-  import.mlaNormEps = o.mlaNormEps;
-  import.layers = o.range;
-  auto module = importModel(context, import);
-  if (mlir::failed(module))
-    return failed(o.model + " cannot be imported");
-  setOptions(module->get(), o);
-
-  mlir::PassManager manager(&context);
-  if (!o.dumpDir.empty()) {
-    if (const std::error_code error = makeFolder(o.dumpDir))
-      return fail(1, "--dump-ir " + o.dumpDir + ": " + error.message() + "; give a folder that can be written");
-    dumpAfterEachPass(manager, o.dumpDir);
-  }
-  std::string cacheDir = o.noCache ? "" : o.cacheDir;
-  if (!cacheDir.empty())
-    if (const std::error_code error = makeFolder(cacheDir)) {
-      if (cacheDir != defaultCacheDir())
-        return fail(1, "--cache-dir " + cacheDir + ": " + error.message() + "; give a folder that can be written");
-      std::printf("note: no kernels are kept: %s: %s\n", one_line(cacheDir).c_str(), error.message().c_str());
-      cacheDir.clear();
+  CompileOptions o = given;
+  PlanBytes made = makePlan(o);
+  if (!made.error.empty())
+    return fail(1, made.error);
+  const std::optional<uint64_t> limit = o.memoryLimit.empty() ? std::nullopt : parseMemoryLimit(o.memoryLimit);
+  if (limit && o.mla == "auto") {
+    const plan::Plan &first = *plan::GetPlan(made.bytes.data());
+    const uint64_t whole = bytesHeldTwice(first), total = memoryTable(first).total;
+    if (whole && total > *limit) {
+      std::printf(
+          "note: by query rows MLA needs %s bytes of whole weights, and the plan %s of the %s that --memory-limit allows; "
+          "planned by heads\n",
+          cat(whole).c_str(), cat(total).c_str(), cat(*limit).c_str());
+      o.mla = "limit";
+      made = makePlan(o);
+      if (!made.error.empty())
+        return fail(1, made.error);
     }
-  buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels});
-  if (mlir::failed(manager.run(module->get())) || !diagnostics.message.empty())
-    return failed("the compiler failed without a reason; please report it");
-
-  mlir::FailureOr<std::string> flatbuffer = exportPlan(module->get());
-  if (mlir::failed(flatbuffer))
-    return failed("the plan cannot be exported");
-  const plan::Plan &plan = *plan::GetPlan(flatbuffer->data());
-  MemoryTable table = memoryTable(plan);
-  for (uint32_t stage = 1; stage < plan.mesh()->pp(); ++stage) // the advice is for the stage with the largest caches
-    table.bytesPerToken = std::max(table.bytesPerToken, memoryTable(plan, stage).bytesPerToken);
+  }
+  const plan::Plan &plan = *plan::GetPlan(made.bytes.data());
   std::fputs(memoryText(plan).c_str(), stdout);
-  if (!o.memoryLimit.empty())
-    if (const std::string why = overLimit(table, *parseMemoryLimit(o.memoryLimit)); !why.empty())
+  if (limit)
+    if (const std::string why = tooLarge(o, plan, *limit); !why.empty())
       return fail(1, why);
-  if (auto written = write_plan(o.output, std::as_bytes(std::span(*flatbuffer))); !written)
+  if (auto written = write_plan(o.output, std::as_bytes(std::span(made.bytes))); !written)
     return fail(1, written.error().message);
 
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf("%s: %u kernels, %u entries, %s, made in %.1f s\n", o.output.c_str(), plan.kernels()->size(),
-              plan.entries()->size(), readableBytes(flatbuffer->size() + kPlanTrailerBytes).c_str(), seconds);
+              plan.entries()->size(), readableBytes(made.bytes.size() + kPlanTrailerBytes).c_str(), seconds);
   return 0;
 }
 
 } // namespace
 
 Command addCompile(CLI::App &app) {
-  auto options = std::make_shared<Options>();
-  Options &o = *options;
+  auto options = std::make_shared<CompileOptions>();
+  CompileOptions &o = *options;
   CLI::App *command =
       app.add_subcommand("compile", "Compile a checkpoint to a plan, which holds all machine code and no weights.");
   command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");

@@ -24,7 +24,8 @@ std::optional<uint64_t> parseMemoryLimit(const std::string &text) {
   return std::nullopt;
 }
 
-std::string overLimit(const MemoryTable &table, uint64_t limit) {
+std::string overLimit(const MemoryTable &table, uint64_t limit, bool &cacheFits) {
+  cacheFits = true;
   if (table.total <= limit)
     return "";
   const uint64_t fixed = table.total - table.cache - table.state;
@@ -47,6 +48,7 @@ std::string overLimit(const MemoryTable &table, uint64_t limit) {
         table.bytesPerToken ? (limit - fixed - sequences * each) / table.bytesPerToken / block * block : block;
     return cat(why, "; --max-batch ", sequences, " --cache-tokens ", tokens, " fits");
   }
+  cacheFits = false;
   return cat(why, "; no cache size fits: the rest alone needs ", least,
              " bytes with one sequence, so use a smaller --prefill-chunk or more memory");
 }

@@ -84,8 +84,8 @@ LogicalResult RowChooser::readWishes() {
   const struct {
     StringRef name;
     std::string *wish;
-    SmallVector<StringRef, 3> words;
-  } wishes[] = {{"sequence_parallel", &streamWish, {"auto", "on", "off"}}, {"mla", &mlaWish, {"auto", "heads", "rows"}}};
+    SmallVector<StringRef, 4> words;
+  } wishes[] = {{"sequence_parallel", &streamWish, {"auto", "on", "off"}}, {"mla", &mlaWish, {"auto", "heads", "rows", "limit"}}};
   for (const auto &[name, wish, words] : wishes)
     if (auto given = options.getAs<StringAttr>(name)) {
       *wish = given.str();
@@ -169,6 +169,8 @@ Note RowChooser::chooseAttention(Bucket &bucket) {
           .str();
   if (!bucket.isSharded())
     note.reason += "; by rows needs rows that are shared over tp";
+  else if (mlaWish == "limit")
+    note.reason += "; with them the plan exceeds --memory-limit";
   else if (mlaWish != "auto")
     note.reason += "; --mla " + mlaWish + " decides";
   return note;

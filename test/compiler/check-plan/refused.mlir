@@ -117,6 +117,20 @@ plan.weights "w.{}" members [0, 1] "BF16" [16, 8] in @weights at 0 stride 288 ro
 
 // -----
 
+// Of members that ranks share out a rank has its share: two of four.
+plan.mesh tp 1 dp 2 ep 2 pp 1 node 2
+plan.arena @weights weights bytes 544
+plan.weights "w.{}" members [0, 1, 2, 3] "BF16" [16, 8] in @weights at 0 stride 288 rows [0, 16] of 16 bytes [0, 16] pitch 16 group [16, 16, 0] shard ep members files [0, 0, 0, 0] offsets [0, 256, 512, 768]
+
+// -----
+
+plan.mesh tp 1 dp 2 ep 2 pp 1 node 2
+plan.arena @weights weights bytes 543
+// expected-error@+1 {{needs 544 bytes at 0, outside its arena @weights of 543}}
+plan.weights "w.{}" members [0, 1, 2, 3] "BF16" [16, 8] in @weights at 0 stride 288 rows [0, 16] of 16 bytes [0, 16] pitch 16 group [16, 16, 0] shard ep members files [0, 0, 0, 0] offsets [0, 256, 512, 768]
+
+// -----
+
 // expected-error@+1 {{does not belong into a plan; run convert-ops-to-plan}}
 nn.tensor @t "t" members [] files [0] offsets [0] : tensor<4xf32>
 

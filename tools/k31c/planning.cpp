@@ -1,0 +1,167 @@
+#include "tools/k31c/planning.h"
+#include "compiler/Export/PlanFile.h"
+#include "compiler/Pipeline.h"
+#include "dialects/AllDialects.h"
+#include "dialects/Attn/Attn.h"
+#include "dialects/Plan/Plan.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/base/cat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include <filesystem>
+
+namespace k31::tool {
+
+std::string defaultCacheDir() {
+  if (const char *cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
+    return cat(cache, "/k31/kernels");
+  if (const char *home = std::getenv("HOME"); home && *home == '/')
+    return cat(home, "/.cache/k31/kernels");
+  return "";
+}
+
+int64_t cacheTokensOf(int64_t maxContext, int64_t maxBatch) {
+  return (maxContext + kBlockTokens - 1) / kBlockTokens * kBlockTokens * maxBatch;
+}
+
+namespace {
+
+// Errors of the compiler as one line: "self_attn.q_proj: what is wrong". The rest of the diagnostics are for people who debug it.
+class OneLine {
+public:
+  OneLine(mlir::MLIRContext &context, bool tellNews)
+      : handler(&context, [this, tellNews](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
+            message = where(diagnostic.getLocation()) + diagnostic.str();
+          // What a slice leaves out and what was reused are news for the user; other remarks are for people who debug the
+          // compiler.
+          const std::string place = where(diagnostic.getLocation());
+          if (tellNews && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark &&
+              (place == "layers: " || place == "kernels: "))
+            std::printf("note: %s\n", one_line(diagnostic.str()).c_str());
+          return mlir::success();
+        }) {}
+
+  std::string message;
+
+private:
+  static std::string where(mlir::Location loc) {
+    if (auto name = llvm::dyn_cast<mlir::NameLoc>(loc))
+      return name.getName().str() + ": ";
+    if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(loc))
+      return file.getFilename().str() + ": ";
+    return "";
+  }
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+// What the passes read; every entry but the target becomes an option of the plan's key.
+void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
+  mlir::Builder b(module.getContext());
+  const int64_t cacheTokens = options.cacheTokens ? options.cacheTokens : cacheTokensOf(options.maxContext, options.maxBatch);
+  std::vector<mlir::NamedAttribute> entries;
+  auto number = [&](const char *name, int64_t value) { entries.emplace_back(b.getStringAttr(name), b.getI64IntegerAttr(value)); };
+  auto text = [&](const char *name, const std::string &value) {
+    entries.emplace_back(b.getStringAttr(name), b.getStringAttr(value));
+  };
+  number("max_context", options.maxContext), number("max_batch", options.maxBatch), number("cache_tokens", cacheTokens);
+  number("prefill_chunk", options.prefillChunk), number("logit_rows", options.logitRows);
+  text("activations", options.activations), text("target", options.target);
+  if (options.mlaNormEps)
+    text("mla_norm_eps", cat(*options.mlaNormEps));
+  if (options.range)
+    number("layer_begin", options.range->begin), number("layer_end", options.range->end);
+  if (options.sequenceParallel != "auto")
+    text("sequence_parallel", options.sequenceParallel);
+  if (options.mla != "auto")
+    text("mla", options.mla);
+  if (!options.cpuLevels.empty())
+    text("cpu_levels", llvm::join(options.cpuLevels, ","));
+  module->setAttr("k31.options", b.getDictionaryAttr(entries));
+}
+
+std::error_code makeFolder(const std::string &path) {
+  const std::error_code error = llvm::sys::fs::create_directories(path); // fine with a file of that name
+  return error || llvm::sys::fs::is_directory(path) ? error : std::make_error_code(std::errc::not_a_directory);
+}
+
+// A compilation that ends with level 3, with machine code or without.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, bool kernels)
+      : o(options), kernels(kernels), context(registered()), diagnostics(context, kernels) {}
+
+  // Why there is no module, or empty.
+  std::string run() {
+    ImportOptions import;
+    import.modelDir = o.model;
+    import.activations = o.activations;
+    import.mlaNormEps = o.mlaNormEps;
+    import.layers = o.range;
+    mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> imported = importModel(context, import);
+    if (mlir::failed(imported))
+      return why(o.model + " cannot be imported");
+    module = std::move(*imported);
+    setOptions(module.get(), o);
+
+    mlir::PassManager manager(&context);
+    if (kernels && !o.dumpDir.empty()) {
+      if (const std::error_code error = makeFolder(o.dumpDir))
+        return "--dump-ir " + o.dumpDir + ": " + error.message() + "; give a folder that can be written";
+      dumpAfterEachPass(manager, o.dumpDir);
+    }
+    std::string cacheDir = o.noCache || !kernels ? "" : o.cacheDir;
+    if (!cacheDir.empty())
+      if (const std::error_code error = makeFolder(cacheDir)) {
+        if (cacheDir != defaultCacheDir())
+          return "--cache-dir " + cacheDir + ": " + error.message() + "; give a folder that can be written";
+        std::printf("note: no kernels are kept: %s: %s\n", one_line(cacheDir).c_str(), error.message().c_str());
+        cacheDir.clear();
+      }
+    buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels, kernels});
+    if (mlir::failed(manager.run(module.get())) || !diagnostics.message.empty())
+      return why("the compiler failed without a reason; please report it");
+    return "";
+  }
+
+  mlir::ModuleOp get() { return module.get(); }
+
+private:
+  static mlir::DialectRegistry registered() {
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+  std::string why(const std::string &otherwise) { return diagnostics.message.empty() ? otherwise : diagnostics.message; }
+
+  const CompileOptions &o;
+  const bool kernels;
+  mlir::MLIRContext context;
+  OneLine diagnostics;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+} // namespace
+
+PlanBytes makePlan(const CompileOptions &options) {
+  Compilation compilation(options, true);
+  if (std::string why = compilation.run(); !why.empty())
+    return {"", why};
+  mlir::FailureOr<std::string> bytes = exportPlan(compilation.get());
+  if (mlir::failed(bytes))
+    return {"", "the plan cannot be exported"};
+  return {std::move(*bytes), ""};
+}
+
+std::optional<uint64_t> arenaBytes(const CompileOptions &options) {
+  Compilation compilation(options, false);
+  if (!compilation.run().empty())
+    return std::nullopt;
+  uint64_t sum = 0;
+  for (auto arena : compilation.get().getOps<planir::ArenaOp>())
+    sum += static_cast<uint64_t>(arena.getBytes());
+  return sum;
+}
+
+} // namespace k31::tool
