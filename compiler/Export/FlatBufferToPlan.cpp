@@ -174,7 +174,7 @@ private:
       if (failed(types))
         return failure();
       auto op = ir::KernelOp::create(builder, loc, symbol, text(kernel->name()), text(kernel->symbol()),
-                                     builder.getArrayAttr(images), text(kernel->config()), DictionaryAttr(), *types);
+                                     builder.getArrayAttr(images), text(kernel->config()), DictionaryAttr(), *types, kernel->starts_early());
       kernelSymbols.push_back(FlatSymbolRefAttr::get(op));
     }
     return success();

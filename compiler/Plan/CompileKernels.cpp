@@ -101,6 +101,7 @@ private:
     op.setConfig(text);
     op.setSymbol(symbol);
     op.setImagesAttr(images);
+    op.setStartsEarly(op.getSpecAttr().contains("tile")); // all of CUDA do
     op.removeSpecAttr();
     op.getBody().getBlocks().clear();
   }

@@ -36,6 +36,18 @@ struct Copy2D {
   size_t width = 0, height = 0;
 };
 
+// CUlaunchAttribute with an int, and CUlaunchConfig.
+struct LaunchAttribute {
+  int id = 0;
+  alignas(8) int value[16] = {};
+};
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned attribute_count;
+};
+
 // Numbers of cuda.h, by their names there.
 constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int kCapabilityMajor = 75;    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
@@ -50,6 +62,7 @@ constexpr int kMapF32 = 7;              // CU_TENSOR_MAP_DATA_TYPE_FLOAT32
 constexpr int kMapBf16 = 9;             // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
 constexpr int kSwizzle128 = 3;          // CU_TENSOR_MAP_SWIZZLE_128B
 constexpr int kPromote256 = 3;          // CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+constexpr int kStartsEarly = 6;         // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 constexpr Status kOutOfMemory = 2;      // CUDA_ERROR_OUT_OF_MEMORY
 constexpr Status kNotReady = 600;       // CUDA_ERROR_NOT_READY
 constexpr Status kNoDevice = 100;       // CUDA_ERROR_NO_DEVICE

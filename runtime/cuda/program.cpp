@@ -38,7 +38,7 @@ std::string Program::where(const flatbuffers::String *label) const {
   return "entry " + quote(entry.name()->str()) + (label ? ", " + quote(label->str()) : std::string());
 }
 
-Result<void> Program::issue(const plan::Launch &launch, Stream stream) const {
+Result<void> Program::issue(const plan::Launch &launch, Stream stream, bool behind_launch) const {
   const uint64_t bytes = launch.maps() ? launch.maps_at() + uint64_t{launch.maps()->size()} * kMapBytes : 0;
   if (launch.args()->size() > kMaxArguments || bytes > sizeof(Address) * kMaxArguments)
     return fail(Code::unsupported,
@@ -51,9 +51,11 @@ Result<void> Program::issue(const plan::Launch &launch, Stream stream) const {
     for (uint32_t i = 0; i < maps->size(); ++i)
       K31_TRY(encode(launch, *maps->Get(i), reinterpret_cast<std::byte *>(block) + launch.maps_at() + i * kMapBytes));
   void *parameters[] = {block};
-  K31_CUDA(driver,
-           launch(kernels.function(launch.kernel()), launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(), 1, 1,
-                  launch.smem(), stream, parameters, nullptr),
+  LaunchAttribute early{.id = kStartsEarly, .value = {1}};
+  const bool starts_early = behind_launch && plan.kernels()->Get(launch.kernel())->starts_early();
+  const LaunchConfig config{launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(), 1, 1, launch.smem(), stream,
+                            &early, starts_early ? 1u : 0u};
+  K31_CUDA(driver, launch(&config, kernels.function(launch.kernel()), parameters, nullptr),
            cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " with grid [",
                launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "], ", launch.block_x(), " threads and ",
                launch.smem(), " bytes of shared memory cannot be launched"));
@@ -92,8 +94,35 @@ Result<void> Program::issue(const plan::Collective &c, Stream stream) const {
   }
   if (auto good = comm::check_collective(c, group); !good)
     return context(where(nullptr), std::move(good.error()));
-  // One rank of a mesh alone has no NCCL: its collectives do nothing.
-  return nccl ? nccl->issue(c, address(*c.source()), address(*c.dest()), stream) : Result<void>();
+  return nccl ? nccl->issue(c, address(*c.source()), address(*c.dest()), stream) : issue_alone(c, group, stream);
+}
+
+Result<void> Program::issue_alone(const plan::Collective &c, const comm::Group &group, Stream stream) const {
+  using Op = plan::CollectiveOp;
+  const uint64_t bytes = c.count() * bytes_of(c.dtype()), piece = bytes / group.size();
+  const Address source = address(*c.source()), dest = address(*c.dest());
+  auto put = [&](uint64_t to, uint64_t from, uint64_t size) -> Result<void> {
+    if (size > 0 && dest + to != source + from)
+      K31_CUDA(driver, copy(dest + to, source + from, size, stream), where(c.label()) + ": cannot copy");
+    return {};
+  };
+  switch (c.op()) {
+  case Op::all_gather:
+    for (uint32_t i = 0; i < group.size(); ++i)
+      K31_TRY(put(i * bytes, 0, bytes));
+    return {};
+  case Op::reduce_scatter:
+    return put(0, group.rank() * piece, piece);
+  case Op::dispatch:
+  case Op::combine:
+    for (uint32_t i = 0; i < group.size(); ++i)
+      K31_TRY(put(i * piece, group.rank() * piece, piece));
+    return {};
+  case Op::all_reduce:
+    return put(0, 0, bytes);
+  default:
+    return {};
+  }
 }
 
 Result<void> Program::fork() const {
@@ -114,21 +143,25 @@ Result<void> Program::join() const {
 
 Result<void> Program::issue() const {
   K31_TRY(fork());
+  std::vector<bool> behind_launch(streams.size()); // for each stream: its last command is a launch
   for (uint32_t i = 0; i < entry.commands()->size(); ++i)
     switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
     case plan::Command::Launch: {
       const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
-      K31_TRY(issue(launch, streams[launch.stream()]));
+      K31_TRY(issue(launch, streams[launch.stream()], behind_launch[launch.stream()]));
+      behind_launch[launch.stream()] = true;
       break;
     }
     case plan::Command::Copy: {
       const plan::Copy &c = *entry.commands()->GetAs<plan::Copy>(i);
       K31_TRY(copy(*c.source(), *c.dest(), c.source()->bytes(), c.label(), streams[c.stream()]));
+      behind_launch[c.stream()] = false;
       break;
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
       K31_TRY(issue(c, streams[c.stream()]));
+      behind_launch[c.stream()] = false;
       break;
     }
     case plan::Command::Record: {
@@ -139,6 +172,7 @@ Result<void> Program::issue() const {
     case plan::Command::Wait: {
       const plan::Wait &c = *entry.commands()->GetAs<plan::Wait>(i);
       K31_CUDA(driver, stream_wait(streams[c.stream()], events[c.event()], 0), where(nullptr) + ": cannot wait for an event");
+      behind_launch[c.stream()] = false;
       break;
     }
     default:
@@ -183,7 +217,7 @@ Result<void> Program::step(const Step &before, const Step &after, Event begin, E
       const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
       K31_TRY(before(launch));
       K31_CUDA(driver, event_record(begin, stream), where(launch.label()) + ": cannot be timed");
-      K31_TRY(issue(launch, stream));
+      K31_TRY(issue(launch, stream, false));
       K31_CUDA(driver, event_record(end, stream), where(launch.label()) + ": cannot be timed");
       K31_CUDA(driver, stream_synchronize(stream),
                cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " failed"));

@@ -38,11 +38,14 @@ private:
   Result<void> fork() const;
   Result<void> join() const;
   Result<void> issue() const;
-  Result<void> issue(const plan::Launch &launch, Stream stream) const;
+  // `behind_launch`: the command before it on the stream is a launch, which it may overlap when its kernel waits by itself.
+  Result<void> issue(const plan::Launch &launch, Stream stream, bool behind_launch) const;
   // Encodes a tensor map of the launch to `to`. An address that the copy engine cannot take leaves zeros: the kernel has another
   // way for it.
   Result<void> encode(const plan::Launch &launch, const plan::TensorMap &map, void *to) const;
   Result<void> issue(const plan::Collective &collective, Stream stream) const;
+  // Of one rank of a mesh without the others, as comm::AloneGroup has it, but sums are this rank's addends.
+  Result<void> issue_alone(const plan::Collective &collective, const comm::Group &group, Stream stream) const;
   Result<void> copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,
                     Stream stream) const;
 

@@ -30,9 +30,15 @@ static_assert(cuda::kMapU8 == CU_TENSOR_MAP_DATA_TYPE_UINT8 && cuda::kMapI32 == 
 static_assert(cuda::kMapF32 == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 && cuda::kMapBf16 == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
 static_assert(cuda::kSwizzle128 == CU_TENSOR_MAP_SWIZZLE_128B && cuda::kPromote256 == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
 static_assert(CU_TENSOR_MAP_INTERLEAVE_NONE == 0 && CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0 && sizeof(CUtensorMap) == 128);
+static_assert(sizeof(cuda::LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(cuda::LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(cuda::LaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(offsetof(cuda::LaunchConfig, shared) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(cuda::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(cuda::LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(cuda::LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(cuda::kStartsEarly == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 // The functions whose parameters are not all pointers and ints.
-static_assert(std::is_same_v<decltype(&cuLaunchKernel), CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                                                     unsigned, unsigned, CUstream, void **, void **)>);
+static_assert(std::is_same_v<decltype(&cuLaunchKernelEx), CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **)>);
 static_assert(std::is_same_v<decltype(&cuGraphInstantiateWithFlags), CUresult (*)(CUgraphExec *, CUgraph, unsigned long long)>);
 static_assert(std::is_same_v<decltype(&cuMemsetD8Async), CUresult (*)(CUdeviceptr, unsigned char, size_t, CUstream)>);
 #endif

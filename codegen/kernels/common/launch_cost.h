@@ -8,6 +8,9 @@ namespace k31::kernels {
 constexpr double kLaunchSeconds = 2e-6;     // of a launch in a graph, until its blocks run, and of its end
 constexpr double kMemoryBytes = 4.26e12;    // a second, from memory
 constexpr double kCacheBytes = 78e9;        // a second, through the second-level cache into one multiprocessor
+constexpr double kCachesBytes = 8.7e12;     // a second, out of the second-level cache to all multiprocessors
+constexpr double kStageSeconds = 95e-9;     // of a stage of 64 columns for 64 rows: its products wait for those of the one before
+constexpr double kStageBytes = 230e9;       // a second, of a stage's boxes beside that
 constexpr double kWarpGroupFlops = 5.27e12; // a second, of wgmma on one multiprocessor: 695 TFLOP/s on all, which is cuBLAS's
 constexpr double kWarpFlops = 3e12;         // a second, of products of a warp on one multiprocessor
 constexpr double kPlainFlops = 0.2e12;      // a second, of plain fp32 loops on one multiprocessor
@@ -28,7 +31,7 @@ struct LaunchCost {
 
 // Tiles that fit a Config, in the order of preference among equals.
 template <class Tile> struct Candidates {
-  static constexpr int kMost = 16;
+  static constexpr int kMost = 72;
   int count = 0;
   Tile tile[kMost];
   constexpr void add(const Tile &t) { tile[count++] = t; }

@@ -6,7 +6,8 @@
 //           memory to registers once, sums meet in shared memory (common/thin.cuh);
 //   wide    more rows: tiles of bm rows of x by bn rows of W, 64 columns a stage in shared memory, several stages under way
 //           (common/wide.cuh);
-//   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply (common/mapped.cuh).
+//   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply; with few rows the blocks of a
+//           cluster can share the columns of K of a tile, `split` of them (common/mapped.cuh).
 #pragma once
 #include "codegen/kernels/common/launch_cost.h"
 
@@ -26,6 +27,8 @@ struct ProductTile {
   int32_t stages = 1;  // wide: stages under way
   int32_t wgmma = 0;   // wide: 1: products of a warp group from shared memory; 0: products of a warp
   int32_t box_x = 0;   // mapped: rows of x that are copied, at most bm
+  int32_t ahead = 0;   // mapped: 1: boxes of W are under way before the launches before have ended; at most bm rows of x
+  int32_t split = 1;   // mapped: blocks of the cluster that takes a tile, each a part of K; one tile a cluster then
 
   constexpr int32_t threads() const { return block; }
   constexpr int32_t stage_bytes() const { return (bm + bn) * 128; }
@@ -41,7 +44,7 @@ struct ProductTile {
   template <class F> static void fields(F &&f) {
     using T = ProductTile;
     f("form", &T::form), f("block", &T::block), f("bm", &T::bm), f("bn", &T::bn), f("warps_m", &T::warps_m),
-        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x);
+        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x), f("ahead", &T::ahead), f("split", &T::split);
   }
 };
 
@@ -59,18 +62,29 @@ constexpr ProductTile warp_group_tile(int32_t bn) {
 }
 
 // bn: rows of W that a warp group multiplies at once.
-constexpr ProductTile mapped_tile(int64_t rows, int32_t bn) {
+constexpr ProductTile mapped_tile(int64_t rows, int32_t bn, int32_t split = 1) {
   ProductTile t;
-  t.form = kMapped, t.bm = rows <= 64 ? 64 : 128, t.block = t.bm * 2 + 128, t.bn = bn;
+  t.form = kMapped, t.bm = rows <= 64 ? 64 : 128, t.block = t.bm * 2 + 128, t.bn = bn, t.split = split, t.ahead = rows <= t.bm;
   t.box_x = rows < t.bm ? least(ceil_div(most(rows, 1), 16) * 16, t.bm) : t.bm;
   t.stages = least((kMaxSharedMemory - 1024) / (t.stage_bytes() + 16), 16);
   return t;
 }
 
+// Clusters of `split` blocks that an H200 surely runs at once. A cluster stays within a group of multiprocessors, and the groups
+// are not equally large: 32 clusters of 4, 24 of 5 and 16 of 8 were seen to take two turns.
+constexpr int32_t clusters_at_once(int32_t split) {
+  constexpr int32_t kClusters[] = {0, kMultiprocessors, 64, 40, 28, 20, 16, 14, 13};
+  return kClusters[split];
+}
+// At most 64 rows, one turn, and a stage of K for each block.
+constexpr bool can_split(int64_t rows, int64_t n, int64_t k, int32_t bn, int32_t split) {
+  return rows <= 64 && ceil_div(n, bn) <= clusters_at_once(split) && ceil_div(k, 64) >= split;
+}
+
 // Blocks: one a tile, or those of the mapped form, which go on from tile to tile.
 constexpr int32_t product_blocks(const ProductTile &t, int64_t rows, int64_t n) {
   const int64_t tiles = ceil_div(most(rows, 1), t.bm) * ceil_div(n, t.bn);
-  return t.form == kMapped ? least(tiles, kMultiprocessors) : (int32_t)tiles;
+  return t.form == kMapped ? t.split * least(tiles, kMultiprocessors) : (int32_t)tiles;
 }
 
 // x [rows, k] by W [n, k], both bf16, in the thin or the mapped form.
@@ -88,10 +102,18 @@ constexpr LaunchCost product_cost(const ProductTile &t, int64_t rows, int64_t n,
     cost.ends = 0.1e-6 + 0.02e-6 * (t.block / 32); // the warps' sums meet
     return cost;
   }
-  const double turns = turns_of(tiles);
-  cost.caches = turns * (t.box_x + t.bn) * row / kCacheBytes;
-  cost.math = turns * 2 * t.bm * t.bn * (double)k / kWarpGroupFlops;
+  const double turns = turns_of(tiles * t.split), boxes = (t.box_x + t.bn) * row;
+  if (t.bm == 64) { // stages of a block follow each other, each waits for the products of the one before
+    const double stages = turns * ceil_div(ceil_div(k, 64), t.split), all = tiles * boxes / kCachesBytes;
+    cost.caches = stages * (kStageSeconds + (t.box_x + t.bn) * 128 / kStageBytes);
+    cost.caches = cost.caches < all ? all : cost.caches;
+  } else {
+    cost.caches = turns * boxes / kCacheBytes;
+  }
+  cost.math = turns * 2 * t.bm * t.bn * (double)k / t.split / kWarpGroupFlops;
   cost.ends = 1.2e-6 + turns * 0.1e-9 * t.bm * t.bn; // the first copies; the results of each tile, while nothing multiplies
+  if (t.split > 1)
+    cost.ends += 0.6e-6 + t.bm * t.bn * 4 / 14e9; // the blocks of a cluster meet and read each other's sums
   return cost;
 }
 

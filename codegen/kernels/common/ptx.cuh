@@ -13,6 +13,12 @@ K31_DEVICE unsigned char *shared_memory() {
 }
 K31_DEVICE uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
+// Lets the next launch of the stream start once all blocks of this one have started; it waits by itself.
+K31_DEVICE void allow_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+// Waits until the launches before this one have ended and their writes are seen. Before it a kernel reads nothing but weights and
+// writes nothing.
+K31_DEVICE void wait_for_launches() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // 16 bytes that are read once: not kept in the first-level cache. The memory must not change during the launch.
 K31_DEVICE uint4 load_streamed(const void *p) {
   uint4 v;

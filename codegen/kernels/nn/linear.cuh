@@ -65,12 +65,15 @@ template <Config c, Tile t, class Region> K31_DEVICE void plain(const Args &args
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args, const EncodedMap *maps) {
-  const int32_t live = *args.live;
   if constexpr (t.form == kMapped) {
     static_assert(tensor_cores_fit(c), "this Config needs the plain form");
     if (aligned16(args.x) && aligned16(args.w))
-      return mapped::product<t, c.n, c.k, c.pair>(maps, live, Epilogue<c, Region>{args});
-  } else if constexpr (t.form != kPlain) {
+      return mapped::product<t, c.n, c.k, c.pair>(maps, args.live, Epilogue<c, Region>{args});
+    if constexpr (t.ahead)
+      wait_for_launches();
+  }
+  const int32_t live = *args.live;
+  if constexpr (t.form == kThin || t.form == kWide) {
     static_assert(tensor_cores_fit(c), "this Config needs the plain form");
     if (aligned16(args.x) && aligned16(args.w)) {
       constexpr int32_t kTilesN = (int32_t)ceil_div(c.n, t.bn);

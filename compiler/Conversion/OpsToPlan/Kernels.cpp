@@ -59,7 +59,7 @@ FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel, ArrayRef<Typ
   builder.setInsertionPointAfter(last);
   std::string symbol = (name.getValue() + "." + Twine(count[name.getValue()]++)).str();
   auto created = planir::KernelOp::create(builder, op->getLoc(), symbol, nameForPeople(op, name.getValue()), "",
-                                          builder.getArrayAttr({}), "", spec, types);
+                                          builder.getArrayAttr({}), "", spec, types, /*starts_early=*/false);
   if (region) {
     IRMapping mapping;
     region->cloneInto(&created.getBody(), mapping); // bodies are shared by layers, so the region is copied

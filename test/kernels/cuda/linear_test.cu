@@ -113,6 +113,20 @@ template <int32_t rows, int32_t columns, int32_t box = 0> struct mapped {
   static constexpr Tile tile = make();
 };
 
+// Clusters that share K: widths that are no multiple of 8, odd ones, pairs, many rows, K of fewer stages for some blocks.
+template <int32_t rows, int32_t n, int32_t k> struct narrow {
+  static constexpr Config config{.rows = rows, .n = n, .k = k, .ld_x = k, .out_type = {1}, .out_ld = {n}};
+};
+template <int32_t rows, int32_t columns, int32_t blocks> struct cluster {
+  static constexpr Tile make() {
+    Tile t = mapped<rows, columns>::tile;
+    t.split = blocks;
+    return t;
+  }
+  static constexpr Tile tile = make();
+};
+static_assert(Chosen<narrow<64, 12, 1096>>::tile.split > 1 && Chosen<narrow<64, 1536, 7168>>::tile.split > 1);
+
 static_assert(Chosen<few>::tile.form == k31::kernels::kMapped);
 static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::tile.form == k31::kernels::kMapped &&
               Chosen<odd>::tile.form == k31::kernels::kPlain && Chosen<fp32>::tile.form == k31::kernels::kPlain);
@@ -140,6 +154,13 @@ K31_CUDA_TEST("nn.linear.mapped_tiles") {
   product<deep, mapped<64, 48>>(130), product<deep, mapped<64, 192>>(200), product<wide64, mapped<64, 96, 32>>(32);
   product<wide64, mapped<64, 128, 16>>(16), product<pairs200, mapped<128, 64>, Situ>(190),
       product<pairs64, mapped<64, 32>, Situ>(50);
+}
+K31_CUDA_TEST("nn.linear.cluster") {
+  product<narrow<64, 12, 1096>>(64), product<narrow<64, 12, 1096>>(3), product<narrow<64, 12, 1096>>(0);
+  product<narrow<64, 37, 2056>>(50), product<narrow<64, 3, 7168>>(17), product<narrow<64, 1536, 7168>>(64);
+  product<narrow<100, 264, 1096>, cluster<128, 64, 3>>(100), product<narrow<200, 264, 1096>, cluster<128, 192, 7>>(129);
+  product<deep, cluster<64, 256, 5>>(300), product<wide200, cluster<128, 96, 2>>(200), product<wide64, cluster<64, 128, 6>>(1);
+  product<pairs200, cluster<128, 64, 2>, Situ>(190), product<pairs64, cluster<64, 96, 4>, Situ>(50);
 }
 K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Situ>(18); }
 K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3), product<few>(40, 2), product<deep>(200, 5); }
@@ -213,7 +234,8 @@ template <int rows, int n, int k, class T = Chosen<Timed<rows, n, k>>> void time
   });
   report(std::string(T::tile.form != k31::kernels::kMapped
                          ? "linear "
-                         : "linear, mapped " + std::to_string(T::tile.bm) + "x" + std::to_string(T::tile.bn) + ", ") +
+                         : "linear, mapped " + std::to_string(T::tile.bm) + "x" + std::to_string(T::tile.bn) +
+                               (T::tile.split > 1 ? "/" + std::to_string(T::tile.split) : "") + ", ") +
              std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k),
          us, 2.0 * n * k + 2.0 * rows * (n + k), 2.0 * rows * n * k);
 }
@@ -227,6 +249,13 @@ K31_CUDA_TEST("nn.linear.time_few") {
   time_linear<1, 1536, 7168>(), time_linear<16, 1536, 7168>(), time_linear<64, 1536, 7168>(), time_linear<64, 6144, 7168>(),
       time_linear<64, 7168, 1536>();
   time_linear<16, 1536, 7168, mapped<64, 16, 16>>(), time_linear<64, 6144, 7168, mapped<64, 96>>();
+  time_linear<64, 12, 7168>(), time_linear<64, 128, 7168>(), time_linear<64, 576, 7168>(), time_linear<64, 896, 7168>(),
+      time_linear<64, 2304, 1536>(), time_linear<64, 3584, 7168>(), time_linear<64, 4608, 7168>(), time_linear<512, 1536, 7168>();
+  time_linear<64, 1536, 7168, mapped<64, 16>>(), time_linear<64, 1536, 7168, cluster<64, 64, 4>>(),
+      time_linear<64, 1536, 7168, cluster<64, 96, 4>>(), time_linear<64, 1536, 7168, cluster<64, 48, 4>>(),
+      time_linear<64, 4608, 7168, mapped<64, 48>>(), time_linear<64, 4608, 7168, cluster<64, 192, 4>>(),
+      time_linear<64, 4608, 7168, cluster<64, 96, 2>>(), time_linear<64, 3584, 7168, mapped<64, 32>>(),
+      time_linear<64, 3584, 7168, cluster<64, 128, 4>>(), time_linear<64, 12288, 7168, cluster<64, 192, 2>>();
 }
 K31_CUDA_TEST("nn.linear.time_many") {
   if (!timing())

@@ -44,11 +44,15 @@ void check(cudaError_t error, const char *what);
 cudaStream_t stream(); // of all launches
 
 // ---- launches
-template <class Args> void launch(void (*kernel)(const Args), Grid grid, int threads, int smem, Args args) {
+template <class Args> void launch(void (*kernel)(const Args), Grid grid, int threads, int smem, Args args, int cluster = 1) {
   if (smem > 48 << 10)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem), "shared memory of the kernel");
   void *values[] = {(void *)&args};
-  check(cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads), values, smem, stream()), "launch");
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {(unsigned)cluster, 1, 1};
+  cudaLaunchConfig_t config{dim3(grid.x, grid.y, grid.z), dim3(threads), (size_t)smem, stream(), &attribute, cluster > 1 ? 1u : 0u};
+  check(cudaLaunchKernelExC(&config, (const void *)kernel, values), "launch");
 }
 inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
 
@@ -105,7 +109,7 @@ kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address);
     for (int i = 0; i < maps.count; ++i)                                                                                         \
       mapped.maps[i] = k31::test::encode(maps.map[i], ((void *const *)&args)[maps.map[i].argument]);                             \
     k31::test::launch<MappedArgs>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),                 \
-                                  T::tile.smem(S::config), mapped);                                                              \
+                                  T::tile.smem(S::config), mapped, T::tile.split);                                                              \
   }                                                                                                                              \
   }
 
