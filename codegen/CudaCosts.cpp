@@ -7,7 +7,16 @@ namespace k31 {
 std::string tileText(const kernels::ProductTile &tile) {
   constexpr const char *kForms[] = {"plain", "thin", "wide", "mapped"};
   const std::string text = formatv("{0} {1} x {2}", kForms[tile.form], tile.bm, tile.bn);
-  return tile.form == kernels::kThin ? formatv("{0} by {1} warps", text, tile.block / 32).str() : text;
+  if (tile.form == kernels::kThin)
+    return formatv("{0} by {1} warps", text, tile.block / 32);
+  return tile.split > 1 ? formatv("{0} by clusters of {1}", text, tile.split).str() : text;
+}
+
+void keepCheapest(SmallVectorImpl<Candidate> &candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate &a, const Candidate &b) { return a.nanoseconds < b.nanoseconds; });
+  if (candidates.size() > 8)
+    candidates.resize(8);
 }
 
 std::string costText(const kernels::LaunchCost &cost) {

@@ -180,12 +180,12 @@ FailureOr<std::string> cudaSource(StringRef kernel, DictionaryAttr config, Dicti
   std::string begin = "  allow_next_launch();\n";
   if (!ahead || ahead.getInt() == 0)
     begin += "  wait_for_launches();\n";
-  text += "extern \"C\" __global__ void __launch_bounds__(tile.threads(), 1) ";
+  text += "extern \"C\" __global__ void __launch_bounds__(tile.threads(), blocks_at_once(tile)) ";
   if (auto split = tile.getAs<IntegerAttr>("split"); split && split.getInt() > 1)
     text += "__cluster_dims__(tile.split, 1, 1) ";
   if (entry->maps)
-    text += symbol.str() +
-            "(const __grid_constant__ Mapped<Args> args) {\n" + begin + "  run<config, tile, Region>(args.args, args.maps);\n}\n}\n";
+    text += symbol.str() + "(const __grid_constant__ Mapped<Args> args) {\n" + begin +
+            "  run<config, tile, Region>(args.args, args.maps);\n}\n}\n";
   else
     text += symbol.str() + "(const __grid_constant__ Args args) {\n" + begin + "  run<config, tile, Region>(args);\n}\n}\n";
   return text;

@@ -17,13 +17,15 @@ struct Measured {
   int32_t rows, n, k;
   double us;
   ProductForm form;
-  int32_t bn;
+  int32_t bn, split = 1;
 };
 // Products that were timed, with the tile that they were timed with.
 constexpr Measured kMeasured[] = {
     {1, 12288, 7168, 44.2, kThin, 16},       {8, 12288, 7168, 44.9, kThin, 16},      {16, 12288, 7168, 45.5, kMapped, 96},
     {32, 12288, 7168, 46.0, kMapped, 96},    {64, 12288, 7168, 45.6, kMapped, 96},   {128, 12288, 7168, 48.3, kMapped, 96},
-    {256, 12288, 7168, 66.4, kMapped, 192},  {64, 6144, 7168, 25.2, kMapped, 48},    {64, 1536, 7168, 18.1, kMapped, 16},
+    {256, 12288, 7168, 66.4, kMapped, 192},  {64, 6144, 7168, 25.2, kMapped, 64},    {64, 1536, 7168, 10.4, kMapped, 64, 4},
+    {64, 12, 7168, 5.3, kMapped, 16, 8},     {64, 576, 7168, 6.5, kMapped, 48, 8},   {64, 896, 7168, 8.9, kMapped, 48, 5},
+    {64, 2304, 1536, 6.1, kMapped, 48, 2},   {64, 3584, 7168, 18.7, kMapped, 64, 2}, {64, 4608, 7168, 20.6, kMapped, 48},
     {8192, 12288, 7168, 2250, kMapped, 256}, {8192, 7168, 12288, 2180, kMapped, 256}};
 
 TEST(CudaCosts, MeasuredProductsKeepTheirTiles) {
@@ -32,6 +34,7 @@ TEST(CudaCosts, MeasuredProductsKeepTheirTiles) {
     const ProductTile tile = linear::choose(c);
     EXPECT_EQ(tile.form, m.form) << m.rows << " x " << m.n;
     EXPECT_EQ(tile.bn, m.bn) << m.rows << " x " << m.n;
+    EXPECT_EQ(tile.split, m.split) << m.rows << " x " << m.n;
     EXPECT_NEAR(linear::cost(c, tile).seconds() * 1e6 / m.us, 1, 0.15) << m.rows << " x " << m.n;
   }
 }
@@ -52,6 +55,7 @@ TEST(CudaCosts, TheChoiceIsTheCheapestCandidate) {
         const double chosen = linear::cost(c, linear::choose(c)).seconds();
         const auto all = linear::candidates(c);
         ASSERT_GT(all.count, 3);
+        ASSERT_LE(all.count, all.kMost);
         for (int i = 0; i < all.count; ++i) {
           EXPECT_LE(chosen, linear::cost(c, all.tile[i]).seconds());
           EXPECT_EQ(all.tile[i].bn % (pair ? 32 : 16), 0);

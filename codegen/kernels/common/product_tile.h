@@ -17,6 +17,9 @@ enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2, kMapped = 3 };
 
 constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 
+// Of one turn of a warp with MXFP4 weights: 64 bytes of codes and 4 scales for each of bn rows.
+constexpr int32_t thin_slot_bytes(int32_t bn) { return bn * 68; }
+
 struct ProductTile {
   int32_t form = kPlain;
   int32_t block = 256; // threads
@@ -24,17 +27,19 @@ struct ProductTile {
   int32_t bn = 32;     // rows of W of a block
   int32_t warps_m = 1; // wide: the block's warps over bm
   int32_t warps_n = 1; // wide: over bn
-  int32_t stages = 1;  // wide: stages under way
+  int32_t stages = 1;  // wide, mapped: stages under way; thin, MXFP4: turns under way
   int32_t wgmma = 0;   // wide: 1: products of a warp group from shared memory; 0: products of a warp
   int32_t box_x = 0;   // mapped: rows of x that are copied, at most bm
   int32_t ahead = 0;   // mapped: 1: boxes of W are under way before the launches before have ended; at most bm rows of x
   int32_t split = 1;   // mapped: blocks of the cluster that takes a tile, each a part of K; one tile a cluster then
 
   constexpr int32_t threads() const { return block; }
+  // Thin with MXFP4 is bound by how much is on its way: 2 KB a warp and turn.
+  constexpr int32_t blocks_at_once() const { return form == kThin && stages > 1 ? (bm == 8 ? 4 : 3) : 1; }
   constexpr int32_t stage_bytes() const { return (bm + bn) * 128; }
   constexpr int32_t smem() const {
     int32_t plain = 4 * (16 * 32 + 48 * 33); // every form falls back to the plain one
-    int32_t own = form == kThin     ? block / 32 * bm * bn * 4
+    int32_t own = form == kThin     ? block / 32 * most(bm * bn * 4, stages * thin_slot_bytes(bn))
                   : form == kWide   ? stages * stage_bytes() + 1024
                   : form == kMapped ? stages * (stage_bytes() + 16) + 1024
                                     : 0;
@@ -44,7 +49,8 @@ struct ProductTile {
   template <class F> static void fields(F &&f) {
     using T = ProductTile;
     f("form", &T::form), f("block", &T::block), f("bm", &T::bm), f("bn", &T::bn), f("warps_m", &T::warps_m),
-        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x), f("ahead", &T::ahead), f("split", &T::split);
+        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x), f("ahead", &T::ahead),
+        f("split", &T::split);
   }
 };
 
@@ -113,7 +119,7 @@ constexpr LaunchCost product_cost(const ProductTile &t, int64_t rows, int64_t n,
   cost.math = turns * 2 * t.bm * t.bn * (double)k / t.split / kWarpGroupFlops;
   cost.ends = 1.2e-6 + turns * 0.1e-9 * t.bm * t.bn; // the first copies; the results of each tile, while nothing multiplies
   if (t.split > 1)
-    cost.ends += 0.6e-6 + t.bm * t.bn * 4 / 14e9; // the blocks of a cluster meet and read each other's sums
+    cost.ends += 0.3e-6 + t.bm * t.bn * 4 / 14e9; // the blocks of a cluster meet and read each other's sums
   return cost;
 }
 

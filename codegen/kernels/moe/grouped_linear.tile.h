@@ -15,9 +15,10 @@ constexpr bool tensor_cores_fit(const Config &c) {
 // guess between: a quarter. More rows than bm are taken in turns, so a wrong guess costs time only.
 constexpr int64_t rows_of_expert(const Config &c) { return ceil_div(c.rows, 4 * (int64_t)most(c.experts, 1)); }
 
-constexpr Tile thin_tile(int32_t bm, bool pair) {
+// Blocks of 52 KB, four a multiprocessor, hold about as many bytes on their way as memory's latency asks for.
+constexpr Tile thin_tile(int32_t bm, const Config &c) {
   Tile t;
-  t.form = kThin, t.block = 128, t.bm = bm, t.bn = pair ? 32 : 16;
+  t.form = kThin, t.block = 128, t.bm = bm, t.bn = c.mxfp4 || c.pair ? 32 : 16, t.stages = c.mxfp4 ? 6 : 1;
   return t;
 }
 constexpr Tile wide_tile(int32_t bm) {
@@ -33,7 +34,7 @@ constexpr Candidates<Tile> candidates(const Config &c) {
     return all;
   }
   for (int32_t bm : {8, 16})
-    all.add(thin_tile(bm, c.pair));
+    all.add(thin_tile(bm, c));
   for (int32_t bm : {32, 64, 128})
     all.add(wide_tile(bm));
   return all;

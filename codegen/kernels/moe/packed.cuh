@@ -1,9 +1,9 @@
 // Products with MXFP4 weights on the tensor cores: the thin and the wide form of common/, with W decoded in registers.
 //
-// Thin: a lane's 16 bytes of codes are the 32 columns of one scale; 128 columns a turn of a warp and row. x's pairs are put into
-// the order that decoding gives (0 4 1 5 2 6 3 7 of each 8 columns). Wide: a thread decodes 32 columns of one row of W a stage,
-// in their own order, into shared memory; its codes and scale were read two stages before. Each weight is decoded once for bm
-// rows of x.
+// Thin: a lane's 16 bytes of codes are the 32 columns of one scale; 128 columns a turn of a warp and row; several turns' codes
+// are on their way to shared memory, since memory is far and a turn is short. x's pairs are put into the order that decoding
+// gives (0 4 1 5 2 6 3 7 of each 8 columns). Wide: a thread decodes 32 columns of one row of W a stage, in their own order, into
+// shared memory; its codes and scale were read two stages before. Each weight is decoded once for bm rows of x.
 #pragma once
 #include "codegen/kernels/common/mxfp4.cuh"
 #include "codegen/kernels/common/thin.cuh"
@@ -18,23 +18,52 @@ struct Weights {
 
 constexpr int kTurn = 128; // columns of one turn
 
-template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x> struct Turn {
-  static constexpr int kM = t.bm / 8, kN = t.bn / 16;
-  uint4 codes[kN][2], x[kM][4];
-  uint32_t scale[kN][2];
+// What a warp is going to decode, a slot a turn, `stages` turns ahead. A lane copies the codes that it decodes itself; the four
+// scales of a row come together. So nothing but the warp itself waits for a slot.
+template <ProductTile t, int32_t n_rows, int32_t k> struct Ring {
+  static constexpr int kN = t.bn / 16, kCodes = kN * 1024, kSlot = thin_slot_bytes(t.bn);
+  unsigned char *slots; // of this warp
+  Weights w;
+  int32_t n0;
 
-  K31_DEVICE void load(const uint16_t *xs, int32_t rows, const Weights &w, int32_t n0, int32_t k0) {
+  K31_DEVICE unsigned char *slot(int32_t turn) const { return slots + turn % t.stages * kSlot; }
+  K31_DEVICE unsigned char *codes(int32_t turn, int i, int half) const {
+    return slot(turn) + ((i * 2 + half) * 32 + lane_id()) * 16;
+  }
+  K31_DEVICE void start(int32_t turn, int32_t k0) const {
     const int g = lane_id() / 4, col = k0 + lane_id() % 4 * kScaleColumns;
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        int64_t row = n0 + i * 16 + half * 8 + g;
-        bool there = col < k && row < n_rows;
-        codes[i][half] = there ? load_streamed(w.codes + row * (k / 2) + col / 2) : make_uint4(0, 0, 0, 0);
-        scale[i][half] = there ? w.scale[row * (k / kScaleColumns) + col / kScaleColumns] : 127;
+        const int64_t row = n0 + i * 16 + half * 8 + g;
+        const bool there = col < k && row < n_rows;
+        copy_async16(codes(turn, i, half), there ? w.codes + row * (k / 2) + col / 2 : w.codes, there ? 16 : 0);
       }
     }
+#pragma unroll
+    for (int r = lane_id(); r < t.bn; r += 32) {
+      const int64_t row = n0 + r;
+      unsigned char *to = slot(turn) + kCodes + r * 4;
+      const uint8_t *from = w.scale + row * (k / kScaleColumns) + k0 / kScaleColumns;
+      if constexpr (k % kTurn == 0) {
+        const bool there = k0 < k && row < n_rows;
+        copy_async4(to, there ? from : w.scale, there ? 4 : 0);
+      } else {
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          to[j] = k0 + j * kScaleColumns < k && row < n_rows ? from[j] : 0;
+      }
+    }
+  }
+};
+
+template <ProductTile t, int32_t ld_x> struct RowsOfX {
+  static constexpr int kM = t.bm / 8;
+  uint4 x[kM][4];
+
+  K31_DEVICE void load(const uint16_t *xs, int32_t rows, int32_t k0, int32_t k) {
+    const int g = lane_id() / 4, col = k0 + lane_id() % 4 * kScaleColumns;
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -42,11 +71,24 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x> struct Turn {
         x[m][word] = thin::load_or_zero(xs + (int64_t)(m * 8 + g) * ld_x + col + word * 8, m * 8 + g < rows && col < k);
     }
   }
-  K31_DEVICE void multiply(float (&sum)[kN][kM][4]) const {
-    uint32_t factor[kN][2];
+};
+
+template <ProductTile t> struct Turn {
+  static constexpr int kM = t.bm / 8, kN = t.bn / 16;
+  uint4 codes[kN][2];
+  uint32_t factor[kN][2];
+
+  template <class R> K31_DEVICE void take(const R &ring, int32_t turn) {
 #pragma unroll
-    for (int i = 0; i < kN; ++i)
-      factor[i][0] = scale_pair(scale[i][0]), factor[i][1] = scale_pair(scale[i][1]);
+    for (int i = 0; i < kN; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        codes[i][half] = *(const uint4 *)ring.codes(turn, i, half);
+        factor[i][half] = scale_pair(ring.slot(turn)[R::kCodes + (i * 16 + half * 8) * 4 + lane_id()]); // row g, column q of 4
+      }
+    }
+  }
+  K31_DEVICE void multiply(const uint4 (&x)[kM][4], float (&sum)[kN][kM][4]) const {
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
       uint32_t b[kM][4];
@@ -76,18 +118,34 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, cla
 K31_DEVICE void thin_tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t n0, const Finish &finish) {
   static_assert(k % kScaleColumns == 0, "whole scales");
   constexpr int32_t kStride = t.block / 32 * kTurn;
-  using T = Turn<t, n_rows, k, ld_x>;
-  float sum[T::kN][T::kM][4] = {};
-  T now, next;
-  int32_t k0 = warp_id() * kTurn;
-  now.load(x, rows, w, n0, k0);
-  for (; k0 < k; k0 += kStride) {
-    next.load(x, rows, w, n0, k0 + kStride);
-    now.multiply(sum);
+  using R = Ring<t, n_rows, k>;
+  const R ring{shared_memory() + warp_id() * t.stages * R::kSlot, w, n0};
+  float sum[Turn<t>::kN][Turn<t>::kM][4] = {};
+  const int32_t first = warp_id() * kTurn;
+  for (int32_t turn = 0; turn < t.stages; ++turn) {
+    if (first + turn * kStride < k)
+      ring.start(turn, first + turn * kStride);
+    copy_commit();
+  }
+  RowsOfX<t, ld_x> now, next;
+  now.load(x, rows, first, k);
+  for (int32_t turn = 0, k0 = first; k0 < k; ++turn, k0 += kStride) {
+    next.load(x, rows, k0 + kStride, k);
+    copy_wait<t.stages - 1>();
+    __syncwarp();
+    Turn<t> w_turn;
+    w_turn.take(ring, turn);
+    __syncwarp(); // the slot has been read
+    if (k0 + t.stages * kStride < k)
+      ring.start(turn + t.stages, k0 + t.stages * kStride);
+    copy_commit();
+    w_turn.multiply(now.x, sum);
     now = next;
   }
-  thin::finish_tile<t, n_rows, pair>(sum, rows, n0, [&](int32_t row, int32_t col, float first, float second) {
-    finish(row, col, first * kUnscale, second * kUnscale);
+  copy_wait<0>();
+  __syncthreads(); // the sums take the place of the slots
+  thin::finish_tile<t, n_rows, pair>(sum, rows, n0, [&](int32_t row, int32_t col, float first_sum, float second) {
+    finish(row, col, first_sum * kUnscale, second * kUnscale);
   });
 }
 

@@ -18,8 +18,8 @@ func.func @linear(%x: tensor<24x64xbf16>, %w: tensor<128x64xbf16>, %live: tensor
 
 // The tile of a product is the cheapest of those that fit, by the estimate that stands beside them.
 // CHECK-LABEL: func.func @compared
-// CHECK: tile = {bm = 64 : i64, bn = 96 : i64, box_x = 64 : i64, form = 3 : i64
-// CHECK-SAME: {about = "kernel", candidates = ["mapped 64 x 256", "mapped 64 x 192", "mapped 64 x 128", "mapped 64 x 96", "mapped 64 x 64", "mapped 64 x 48", "mapped 64 x 32", "mapped 64 x 16"], choice = "mapped 64 x 96"
+// CHECK: tile = {ahead = 1 : i64, bm = 64 : i64, bn = 96 : i64, box_x = 64 : i64, form = 3 : i64
+// CHECK-SAME: {about = "kernel", candidates = ["mapped 64 x 96", {{.*}}"mapped 64 x 192 by clusters of 2"{{.*}}], choice = "mapped 64 x 96"
 // CHECK-SAME: reason = "128 blocks of 256 threads: memory {{[0-9.]+}}, caches {{[0-9.]+}} and products {{[0-9.]+}} us at once, then {{[0-9.]+}} us; 2.0 us to launch"
 // A row has it from a rule, with what it has to move.
 // CHECK: choice = "64 blocks of 896 threads", reason = "a block a row, as many threads as its elements fill: few rows are a chain of latencies; {{[0-9]+}} bytes and {{[0-9]+}} multiply-adds: {{[0-9.]+}} us at least, and 2.0 us to launch"

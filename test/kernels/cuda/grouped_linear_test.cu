@@ -118,7 +118,10 @@ K31_CUDA_TEST("moe.grouped_linear.scales") {
 
 namespace {
 // 896 experts over 8 ranks, `tokens` tokens of 16 choices: rows that land here, spread over the experts.
-template <int tokens, bool first, bool groups = false> void time_grouped() {
+constexpr Tile with_stages(Tile t, int stages) { return t.stages = stages, t; }
+
+// `bm` and `stages`: another thin tile than the chosen one.
+template <int tokens, bool first, int bm = 0, int stages = 6> void time_grouped() {
   constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
   constexpr Config c{
       .rows = rows, .experts = experts, .n = n, .k = k, .pair = first, .epilogue = first, .ld_x = k, .ld_out = first ? n / 2 : n};
@@ -135,9 +138,11 @@ template <int tokens, bool first, bool groups = false> void time_grouped() {
   offsets.set(0, experts, at);
   Args args{x.device(), w.device(), {scale.device(), offsets.device(), out.device()}};
   using Region = std::conditional_t<first, Gated, k31::kernels::NoRegion>;
-  double us = time_us([&](int) { start<c, groups ? k31::kernels::warp_group_tile(128) : choose(c), Region>(args); });
-  report(std::string(groups ? "grouped by warp groups, " : "grouped ") + std::to_string(tokens) + " tokens, " +
-             std::to_string(hit) + " experts, " + std::to_string(n) + " x " + std::to_string(k),
+  constexpr Tile tile = bm ? with_stages(thin_tile(bm, c), stages) : choose(c);
+  double us = time_us([&](int) { start<c, tile, Region>(args); });
+  report("grouped " + std::string(bm ? "thin " + std::to_string(bm) + "/" + std::to_string(stages) + ", " : "") +
+             std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " + std::to_string(n) + " x " +
+             std::to_string(k),
          us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
 }
 } // namespace
@@ -147,4 +152,7 @@ K31_CUDA_TEST("moe.grouped_linear.time") {
     return;
   time_grouped<1, true>(), time_grouped<64, true>(), time_grouped<64, false>(), time_grouped<512, true>(),
       time_grouped<4096, true>(), time_grouped<4096, false>();
+  time_grouped<128, true, 8>(), time_grouped<128, false, 8>(), time_grouped<128, true, 16>(), time_grouped<128, true, 8, 3>(),
+      time_grouped<128, true, 8, 4>(), time_grouped<128, true, 8, 7>(), time_grouped<128, false, 8, 4>(),
+      time_grouped<64, true, 8, 2>();
 }

@@ -51,7 +51,8 @@ template <class Args> void launch(void (*kernel)(const Args), Grid grid, int thr
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {(unsigned)cluster, 1, 1};
-  cudaLaunchConfig_t config{dim3(grid.x, grid.y, grid.z), dim3(threads), (size_t)smem, stream(), &attribute, cluster > 1 ? 1u : 0u};
+  cudaLaunchConfig_t config{dim3(grid.x, grid.y, grid.z), dim3(threads), (size_t)smem, stream(), &attribute,
+                            cluster > 1 ? 1u : 0u};
   check(cudaLaunchKernelExC(&config, (const void *)kernel, values), "launch");
 }
 inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
@@ -62,7 +63,8 @@ inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
 #define K31_CUDA_KERNEL(op)                                                                                                      \
   namespace {                                                                                                                    \
   template <k31::kernels::op::Config c, k31::kernels::op::Tile t, class R>                                                       \
-  __global__ void __launch_bounds__(t.threads(), 1) entry(const __grid_constant__ k31::kernels::op::Args args) {                 \
+  __global__ void __launch_bounds__(t.threads(), k31::kernels::blocks_at_once(t))                                                \
+      entry(const __grid_constant__ k31::kernels::op::Args args) {                                                               \
     k31::kernels::op::run<c, t, R>(args);                                                                                        \
   }                                                                                                                              \
   template <k31::kernels::op::Config c, k31::kernels::op::Tile t = k31::kernels::op::choose(c),                                  \
@@ -80,7 +82,8 @@ inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
     static constexpr k31::kernels::op::Tile tile = k31::kernels::op::choose(S::config);                                          \
   };                                                                                                                             \
   template <class S, class T, class R>                                                                                           \
-  __global__ void __launch_bounds__(T::tile.threads(), 1) entry(const __grid_constant__ k31::kernels::op::Args args) {           \
+  __global__ void __launch_bounds__(T::tile.threads(), k31::kernels::blocks_at_once(T::tile))                                    \
+      entry(const __grid_constant__ k31::kernels::op::Args args) {                                                               \
     k31::kernels::op::run<S::config, T::tile, R>(args);                                                                          \
   }                                                                                                                              \
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
@@ -100,7 +103,8 @@ kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address);
   };                                                                                                                             \
   using MappedArgs = k31::kernels::Mapped<k31::kernels::op::Args>;                                                               \
   template <class S, class T, class R>                                                                                           \
-  __global__ void __launch_bounds__(T::tile.threads(), 1) entry(const __grid_constant__ MappedArgs args) {                       \
+  __global__ void __launch_bounds__(T::tile.threads(), k31::kernels::blocks_at_once(T::tile))                                    \
+      entry(const __grid_constant__ MappedArgs args) {                                                                           \
     k31::kernels::op::run<S::config, T::tile, R>(args.args, args.maps);                                                          \
   }                                                                                                                              \
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
@@ -109,7 +113,7 @@ kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address);
     for (int i = 0; i < maps.count; ++i)                                                                                         \
       mapped.maps[i] = k31::test::encode(maps.map[i], ((void *const *)&args)[maps.map[i].argument]);                             \
     k31::test::launch<MappedArgs>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),                 \
-                                  T::tile.smem(S::config), mapped, T::tile.split);                                                              \
+                                  T::tile.smem(S::config), mapped, T::tile.split);                                               \
   }                                                                                                                              \
   }
 
