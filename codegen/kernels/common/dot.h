@@ -16,8 +16,8 @@ __attribute__((weak)) int32_t k31_bf16_products = 0;
 
 // Rows of x in one tile. 4 x 4 accumulators and their operands fit 32 registers of 16 lanes; 6 x 4 spill in LLVM's schedule.
 constexpr int kMaxTileRows = 4;
-// AVX2 has half of that in registers half as wide: one row of accumulators and little else.
-K31_INLINE int most_tile_rows() { return k31_vector_bytes >= 64 ? kMaxTileRows : 2; }
+// AVX2 has half as many, half as wide: 3 x 2 accumulators of two registers leave four for operands, of one half at a time.
+K31_INLINE int most_tile_rows() { return k31_vector_bytes >= 64 ? kMaxTileRows : 3; }
 
 // The lane sums of four accumulators.
 typedef float f32x4 __attribute__((ext_vector_type(4)));
@@ -48,12 +48,49 @@ K31_INLINE f32x16 dot_bf16(f32x16 acc, u32x16 a, u32x16 b) {
 K31_INLINE f32x16 even_bf16(u32x16 pairs) { return (f32x16)(pairs << 16); }
 K31_INLINE f32x16 odd_bf16(u32x16 pairs) { return (f32x16)(pairs & 0xffff0000u); }
 
-// sums[r * ld_sums + c] = sum over k of x[r][k] w[c][k] for r < R, c < 4. Rows of x are ld_x elements apart, rows of W are given
-// one by one. A row's result does not depend on R: it is the same bit for bit alone and in a batch.
-template <int R>
-K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *const *w, DType w_type, int64_t k, float *sums,
-                         int64_t ld_sums) {
-  constexpr int C = 4;
+// Halves of 16 lanes, for registers of 32 bytes.
+typedef float f32x8 __attribute__((ext_vector_type(8)));
+typedef uint32_t u32x8 __attribute__((ext_vector_type(8)));
+
+// Of bf16 pairs, the lanes of dot_columns, a half of them at a time, so that R x C accumulators of two registers and what they
+// multiply fit 16 registers: one row of x and all of W at once, or with one row one of W.
+template <int R, int C>
+K31_INLINE int64_t dot_bf16_narrow(const uint16_t *x, int64_t ld_x, const void *const *w, int64_t k, f32x16 (&acc)[R][C]) {
+  f32x8 sum[R][C][2];
+  K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int c = 0; c < C; ++c) sum[r][c][0] = sum[r][c][1] = (f32x8)0.0f; }
+  int64_t i = 0;
+  for (; i + 32 <= k; i += 32) {
+    K31_UNROLL for (int half = 0; half < 2; ++half) {
+      K31_UNROLL for (int odd = 0; odd < 2; ++odd) {
+        asm volatile("" ::: "memory"); // pairs are loaded again: kept for both they would not fit
+        const auto widen = [&](const void *row) __attribute__((always_inline)) {
+          u32x8 pairs = load_vector<u32x8>((const uint16_t *)row + i + half * 16);
+          return (f32x8)(odd ? pairs & 0xffff0000u : pairs << 16);
+        };
+        f32x8 wv[C];
+        if (R > 1)
+          K31_UNROLL for (int c = 0; c < C; ++c) wv[c] = widen(w[c]);
+        K31_UNROLL for (int r = 0; r < R; ++r) {
+          const f32x8 xv = widen(x + r * ld_x);
+          K31_UNROLL for (int c = 0; c < C; ++c) sum[r][c][half] =
+              __builtin_elementwise_fma(xv, R > 1 ? wv[c] : widen(w[c]), sum[r][c][half]);
+        }
+      }
+    }
+  }
+  K31_UNROLL for (int r = 0; r < R; ++r) {
+    K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] =
+        __builtin_shufflevector(sum[r][c][0], sum[r][c][1], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
+  return i;
+}
+
+// sums[r * ld_sums + c] = sum over k of x[r][k] w[c][k] for r < R, c < C. Rows of x are ld_x elements apart, rows of W are given
+// one by one. A row's result does not depend on R or C: it is the same bit for bit alone and in a batch.
+template <int R, int C>
+K31_INLINE void dot_columns(const void *x, DType x_type, int64_t ld_x, const void *const *w, DType w_type, int64_t k, float *sums,
+                            int64_t ld_sums) {
+  static_assert(C == 2 || C == 4, "lane_sums takes four, half of them zeros");
   f32x16 acc[R][C];
   K31_UNROLL for (int r = 0; r < R; ++r) { K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = splat(0); }
   int64_t i = 0;
@@ -66,6 +103,8 @@ K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *
         K31_UNROLL for (int c = 0; c < C; ++c) acc[r][c] = dot_bf16(acc[r][c], xv, wv[c]);
       }
     }
+  } else if (k31_vector_bytes < 64 && x_type == DType::bf16 && w_type == DType::bf16) {
+    i = dot_bf16_narrow<R, C>((const uint16_t *)x, ld_x, w, k, acc);
   } else if (x_type == DType::bf16 && w_type == DType::bf16) {
     for (; i + 32 <= k; i += 32) {
       K31_UNROLL for (int odd = 0; odd < 2; ++odd) {
@@ -95,9 +134,21 @@ K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *
   if (i < k)
     step((int)(k - i));
   K31_UNROLL for (int r = 0; r < R; ++r) {
-    f32x4 s = lane_sums(acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
-    memcpy(sums + r * ld_sums, &s, sizeof s);
+    f32x4 s = lane_sums(acc[r][0], acc[r][1], C == 4 ? acc[r][C - 2] : splat(0), C == 4 ? acc[r][C - 1] : splat(0));
+    memcpy(sums + r * ld_sums, &s, C * sizeof(float));
   }
+}
+
+// The same for four rows of W. AVX2 takes several rows of x by two and two.
+template <int R>
+K31_INLINE void dot_tile(const void *x, DType x_type, int64_t ld_x, const void *const *w, DType w_type, int64_t k, float *sums,
+                         int64_t ld_sums) {
+  if (R == 1 || k31_vector_bytes >= 64)
+    return dot_columns<R, 4>(x, x_type, ld_x, w, w_type, k, sums, ld_sums);
+  if (R > 3)
+    return; // most_tile_rows: never asked for
+  dot_columns<R, 2>(x, x_type, ld_x, w, w_type, k, sums, ld_sums);
+  dot_columns<R, 2>(x, x_type, ld_x, w + 2, w_type, k, sums + 2, ld_sums);
 }
 
 // Rows of the next tile when `left` rows remain: as few tiles as possible, as equal as possible.

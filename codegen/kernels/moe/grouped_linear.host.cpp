@@ -199,6 +199,9 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
   store_part(result(args), c.out_type, row * c.ld_out + col, load_vector<f32x16>(out), n);
 }
 
+// Packed tiles have four columns at every level: with AVX2 two rows are what their decoding leaves room for.
+K31_INLINE int most_rows() { return k31_config.mxfp4 && k31_vector_bytes < 64 ? 2 : most_tile_rows(); }
+
 K31_INLINE void tile_of(const Args *args, int64_t expert, int64_t row, int rows, int64_t unit) {
   alignas(64) float sums[kMaxTileRows * kMaxWidth];
   switch (rows) {
@@ -296,7 +299,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       int64_t row1 = row0 + block < end ? row0 + block : end;
       for (int64_t unit = first; unit < last; ++unit)
         for (int64_t row = row0; row < row1;) {
-          int rows = tile_rows(row1 - row, most_tile_rows());
+          int rows = tile_rows(row1 - row, most_rows());
           tile_of(args, e, row, rows, unit);
           row += rows;
         }
