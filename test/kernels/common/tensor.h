@@ -83,16 +83,17 @@ public:
   }
   void set(int64_t r, int64_t c, float v) {
     uint8_t *p = address(r, c);
-    uint16_t b = bf16_bits(v);
-    int32_t i = (int32_t)v;
-    if (type_ == DType::bf16)
+    if (type_ == DType::bf16) {
+      uint16_t b = bf16_bits(v);
       std::memcpy(p, &b, 2);
-    else if (type_ == DType::u8)
+    } else if (type_ == DType::u8) {
       *p = (uint8_t)v;
-    else if (type_ == DType::i32)
+    } else if (type_ == DType::i32) { // v need not be an integer for the other types, nor finite
+      int32_t i = (int32_t)v;
       std::memcpy(p, &i, 4);
-    else
+    } else {
       std::memcpy(p, &v, 4);
+    }
   }
   template <class F> Tensor &fill(F f, int64_t rows = -1) { // f() for each element of the first `rows` rows
     for (int64_t r = 0; r < (rows < 0 ? rows_ : rows); ++r)
