@@ -126,6 +126,11 @@ TEST_F(BaseSafetensors, RefusesWrongTensors) {
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4.0]", "[0,4]"), 4)), "is not an integer");
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4]", "[0,4,4]"), 4)), "has 3 data_offsets");
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[[4]]", "[0,4]"), 4)), "a list where");
+  std::string ones = "1";
+  for (int i = 1; i < 16; ++i)
+    ones += ",1";
+  EXPECT_EQ(refusal(file(tensor("a", "U8", "[" + ones + "]", "[0,1]"), 1)), "(accepted)");
+  EXPECT_HAS(refusal(file(tensor("a", "U8", "[" + ones + ",1]", "[0,1]"), 1)), "a list of more than 16 numbers");
   EXPECT_HAS(refusal(file("\"a\":{\"dtype\":\"U8\",\"shape\":[4]}", 4)), "lacks dtype, shape or data_offsets");
   EXPECT_HAS(refusal(file("\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}", 4)),
              "field 'shape' twice");

@@ -5,8 +5,10 @@
 #include "runtime/base/plan_trailer.h"
 #include "test/runtime/plan_builder.h"
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace k31::test {
@@ -70,6 +72,24 @@ TEST(BaseFile, WritesReplaceAndLeaveNothingBehind) {
   std::filesystem::create_directory(folder.path("taken"));
   EXPECT_FALSE(write_file(folder.path("taken"), "x")) << "a rename onto a folder must fail";
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+// No room for the new file: the old one stays as it was, and nothing else does.
+TEST(BaseFile, AFailedWriteKeepsTheOldFile) {
+  TempFolder folder;
+  ASSERT_TRUE(write_file(folder.path("a"), "old"));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {1000, before.rlim_max};
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Result<void> written = write_file(folder.path("a"), std::string(5000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("nothing was written, make room there"), std::string::npos) << written.error().message;
+  EXPECT_EQ(read(folder.path("a")), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(BaseHash, KnownValues) {
