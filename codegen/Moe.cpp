@@ -50,6 +50,14 @@ struct PermuteModel : KernelOp::ExternalModel<PermuteModel, moe::PermuteOp> {
   }
 };
 
+// By k31.mesh of the module; 1 without.
+int32_t ranksOfExperts(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto mesh = module ? module->getAttrOfType<DictionaryAttr>("k31.mesh") : DictionaryAttr();
+  auto ep = mesh ? mesh.getAs<IntegerAttr>("ep") : IntegerAttr();
+  return ep ? static_cast<int32_t>(ep.getInt()) : 1;
+}
+
 struct GroupedLinearModel : KernelOp::ExternalModel<GroupedLinearModel, moe::GroupedLinearOp> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<moe::GroupedLinearOp>(o);
@@ -57,6 +65,7 @@ struct GroupedLinearModel : KernelOp::ExternalModel<GroupedLinearModel, moe::Gro
     kernels::grouped_linear::Config c;
     int64_t rows = dim(op.getX(), 0), k = dim(op.getX(), 1), experts = dim(op.getW(), 0), n = dim(op.getW(), 1);
     c.rows = read.tileRows(rows), c.experts = read.number(experts, "experts");
+    c.ranks = ranksOfExperts(o);
     c.n = read.number(n, "rows of an expert"), c.k = read.number(k, "a row");
     c.mxfp4 = isa<Float4E2M1FNType>(tensorOf(op.getW()).getElementType());
     c.pair = op.getPair();

@@ -14,7 +14,8 @@ constexpr double kStageBytes = 230e9;       // a second, of a stage's boxes besi
 constexpr double kWarpGroupFlops = 5.27e12; // a second, of wgmma on one multiprocessor: 695 TFLOP/s on all, which is cuBLAS's
 constexpr double kWarpFlops = 3e12;         // a second, of products of a warp on one multiprocessor
 constexpr double kPlainFlops = 0.2e12;      // a second, of plain fp32 loops on one multiprocessor
-constexpr double kDecodedWeights = 32e9;    // MXFP4 codes a second that one multiprocessor decodes: 2.2 TB/s packed on all
+constexpr double kDecodedWeights =
+    51e9; // MXFP4 codes a second that one multiprocessor decodes: 2.84 TB/s packed on all, products of 8 rows beside
 
 // Seconds of what goes on at once, and of what nothing hides.
 struct LaunchCost {

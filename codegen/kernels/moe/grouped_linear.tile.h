@@ -11,9 +11,11 @@ constexpr bool tensor_cores_fit(const Config &c) {
   return c.x_type == DType::bf16 && (c.mxfp4 || c.w_type == DType::bf16) && c.k % 8 == 0 && c.ld_x % 8 == 0 && c.n % 8 == 0;
 }
 
-// The capacity allows rows / experts rows an expert when all experts are here; with experts spread over ranks fewer come. The
-// guess between: a quarter. More rows than bm are taken in turns, so a wrong guess costs time only.
-constexpr int64_t rows_of_expert(const Config &c) { return ceil_div(c.rows, 4 * (int64_t)most(c.experts, 1)); }
+// Rows of an expert, half as many again as the mean when all rows of the capacity are live. More rows than bm are taken in turns,
+// so a wrong guess costs time only.
+constexpr int64_t rows_of_expert(const Config &c) {
+  return ceil_div(3 * (int64_t)c.rows, 2 * (int64_t)c.ranks * most(c.experts, 1));
+}
 
 // Blocks of 52 KB, four a multiprocessor, hold about as many bytes on their way as memory's latency asks for.
 constexpr Tile thin_tile(int32_t bm, const Config &c) {
