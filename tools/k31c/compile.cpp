@@ -132,6 +132,11 @@ Command addCompile(CLI::App &app) {
           "all heads and whole weights. By cost unless given")
       ->check(CLI::IsMember({"auto", "heads", "rows"}))
       ->capture_default_str();
+  command
+      ->add_option("--overlap", o.overlap,
+                   "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs?")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
   command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
   command
