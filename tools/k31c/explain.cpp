@@ -112,7 +112,8 @@ int explain(const Options &o) {
     if (plan.minor() < 2)
       std::printf("format %s does not say why anything was chosen; compile the plan again\n", versionText(plan).c_str());
     else
-      std::puts("times are estimates for the capacity of each entry; k31-run bench measures");
+      std::printf("times are estimates for the capacity of each entry%s; k31-run bench measures\n",
+                  plan.key()->target()->string_view() == "cpu" ? ", with a core for each task" : "");
   }
   for (const plan::Entry *entry : *plan.entries()) {
     if (!o.entry.empty() && entry->name()->string_view() != o.entry)

@@ -1,12 +1,10 @@
 // k31c inspect: what a plan holds, for people or as JSON.
 #include "runtime/base/cat.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/schema/shares.h"
 #include "tools/k31c/commands.h"
+#include "tools/k31c/plan_json.h"
 #include "tools/k31c/plan_text.h"
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
+#include "tools/k31c/weight_readers.h"
 
 using Json = nlohmann::ordered_json;
 
@@ -18,153 +16,6 @@ struct Options {
   bool memory = false, schedule = false, kernels = false, collectives = false, weights = false, json = false;
   bool all() const { return !memory && !schedule && !kernels && !collectives && !weights; }
 };
-
-std::string sliceText(const plan::Plan &plan, const plan::Slice &slice) {
-  return cat(plan::EnumNameAccess(slice.access()), " ", plan.arenas()->Get(slice.arena())->name()->str(), "[", slice.offset(),
-             ", +", slice.bytes(), ")");
-}
-
-// ---- JSON
-
-Json factsJson(const plan::Plan &plan) {
-  Json out;
-  const plan::Key &key = *plan.key();
-  out["version"] = versionText(plan);
-  out["compiler"] = key.compiler()->str();
-  out["target"] = key.target()->str();
-  out["digest"] = key.digest()->str();
-  out["checkpoint"] = key.checkpoint()->str();
-  for (const plan::Option *option : *key.options())
-    out["options"][option->name()->str()] = option->value()->str();
-  const plan::Mesh &mesh = *plan.mesh();
-  out["mesh"] = {{"tp", mesh.tp()}, {"dp", mesh.dp()}, {"ep", mesh.ep()}, {"pp", mesh.pp()}, {"node", mesh.node()}};
-  out["ranks"] = ranks(plan);
-  const plan::Model &model = *plan.model();
-  out["model"] = {{"family", model.family()->str()},    {"layers", {model.layer_begin(), model.layer_end()}},
-                  {"hidden", model.hidden()},           {"vocab", model.vocab()},
-                  {"max_context", model.max_context()}, {"max_batch", model.max_batch()}};
-  out["images"] = Json::array();
-  for (const plan::Image *image : *plan.images())
-    out["images"].push_back({{"target", image->target()->str()}, {"bytes", image->code()->size()}});
-  out["entries"] = Json::array();
-  for (const plan::Entry *entry : *plan.entries())
-    out["entries"].push_back({{"name", entry->name()->str()},
-                              {"kind", plan::EnumNameEntryKind(entry->kind())},
-                              {"rows", entry->rows()},
-                              {"segments", entry->segments()},
-                              {"logit_rows", entry->logit_rows()},
-                              {"stage", entry->stage()},
-                              {"streams", entry->streams()},
-                              {"commands", entry->commands()->size()}});
-  return out;
-}
-
-Json memoryJson(const plan::Plan &plan, uint32_t stage = 0) {
-  const MemoryTable table = memoryTable(plan, stage);
-  Json out;
-  out["total"] = table.total;
-  for (const plan::Arena *arena : *plan.arenas())
-    out["arenas"][arena->name()->str()] = arena->bytes();
-  out["reserve"] = plan.reserve();
-  for (const MemoryLine &line : table.lines)
-    out["lines"][line.name] = line.bytes;
-  out["bytes_per_token"] = table.bytesPerToken;
-  out["bytes_per_sequence"] = table.bytesPerSequence;
-  for (uint32_t other = 1; stage == 0 && other < plan.mesh()->pp(); ++other)
-    out["stages"].push_back(memoryJson(plan, other)); // those behind the first
-  return out;
-}
-
-Json scheduleJson(const plan::Plan &plan, bool collectivesOnly) {
-  Json out;
-  for (const plan::Entry *entry : *plan.entries()) {
-    Json &commands = out[entry->name()->str()] = Json::array();
-    for (uint32_t i = 0; i < entry->commands()->size(); ++i) {
-      const auto kind = entry->commands_type()->GetEnum<plan::Command>(i);
-      const void *table = entry->commands()->Get(i);
-      if (collectivesOnly && kind != plan::Command::Collective)
-        continue;
-      Json command = {{"command", plan::EnumNameCommand(kind)}};
-      if (kind == plan::Command::Launch) {
-        auto &launch = *static_cast<const plan::Launch *>(table);
-        command["kernel"] = plan.kernels()->Get(launch.kernel())->name()->str();
-        command["stream"] = launch.stream();
-        command["tasks"] = launch.grid_x();
-        for (const plan::Slice *arg : *launch.args())
-          command["args"].push_back(sliceText(plan, *arg));
-        command["label"] = launch.label() ? launch.label()->str() : "";
-      } else if (kind == plan::Command::Collective) {
-        auto &collective = *static_cast<const plan::Collective *>(table);
-        command["op"] = plan::EnumNameCollectiveOp(collective.op());
-        command["axis"] = plan::EnumNameMeshAxis(collective.axis());
-        command["count"] = collective.count();
-        command["dtype"] = plan::EnumNameDType(collective.dtype());
-        command["bytes"] = collective.source()->bytes(); // of one rank, the capacity
-        command["ranks"] = plan::ranks_along(*plan.mesh(), collective.axis());
-        command["transport"] = plan::EnumNameTransport(collective.transport());
-        command["stream"] = collective.stream();
-        command["label"] = collective.label() ? collective.label()->str() : "";
-      }
-      commands.push_back(std::move(command));
-    }
-  }
-  return out;
-}
-
-Json kernelsJson(const plan::Plan &plan) {
-  Json out = Json::array();
-  for (const plan::Kernel *kernel : *plan.kernels())
-    out.push_back({{"name", kernel->name()->str()}, {"symbol", kernel->symbol()->str()}, {"config", kernel->config()->str()}});
-  return out;
-}
-
-// Launches by the place of what they read: "self_attn.q_proj (nn.linear)", once for all layers and entries.
-class Readers {
-public:
-  explicit Readers(const plan::Plan &plan) {
-    for (const plan::Entry *entry : *plan.entries())
-      for (uint32_t i = 0; i < entry->commands()->size(); ++i)
-        if (entry->commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch)
-          add(plan, *static_cast<const plan::Launch *>(entry->commands()->Get(i)));
-  }
-
-  // Of any member of the stack, in order of name.
-  std::vector<std::string> of(const plan::WeightStack &stack) const {
-    std::set<std::string> names;
-    for (uint32_t i = 0; i < std::max<uint32_t>(stack.members()->size(), 1); ++i)
-      if (auto found = byPlace.find({stack.arena(), stack.dest() + i * stack.stride()}); found != byPlace.end())
-        names.insert(found->second.begin(), found->second.end());
-    return {names.begin(), names.end()};
-  }
-
-private:
-  void add(const plan::Plan &plan, const plan::Launch &launch) {
-    const std::string name = placeOf(launch.label()).name + " (" + plan.kernels()->Get(launch.kernel())->name()->str() + ")";
-    for (const plan::Slice *arg : *launch.args())
-      if (arg->access() == plan::Access::read)
-        byPlace[{arg->arena(), arg->offset()}].insert(name);
-  }
-
-  std::map<std::pair<uint32_t, uint64_t>, std::set<std::string>> byPlace;
-};
-
-Json weightsJson(const plan::Plan &plan) {
-  Json out = Json::array();
-  const Readers readers(plan);
-  for (const plan::WeightStack *stack : *plan.weights())
-    out.push_back({{"pattern", stack->pattern()->str()},
-                   {"members", stack->offsets()->size()},
-                   {"dtype", stack->dtype()->str()},
-                   {"shape", std::vector<uint64_t>(stack->shape()->begin(), stack->shape()->end())},
-                   {"dest", stack->dest()},
-                   {"stride", stack->stride()},
-                   {"rows", stack->layout()->row_count()},
-                   {"readers", readers.of(*stack)},
-                   {"group", {stack->layout()->group(), stack->layout()->group_stride(), stack->layout()->group_begin()}}});
-  return out;
-}
-
-// ---- text
 
 void printFacts(const plan::Plan &plan) {
   const plan::Model &model = *plan.model();
@@ -218,7 +69,7 @@ void printKernels(const plan::Plan &plan) {
 }
 
 void printWeights(const plan::Plan &plan) {
-  const Readers readers(plan);
+  const WeightReaders readers(plan);
   for (const plan::WeightStack *stack : *plan.weights()) {
     std::string shape;
     for (uint64_t extent : *stack->shape())
