@@ -21,6 +21,7 @@ static_assert(kBlockTokens == kernels::kBlockTokens);
 
 attn::CacheType cacheOf(Value value) { return cast<attn::CacheType>(value.getType()); }
 int64_t blocksOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getBlocks(); }
+uint64_t rowBytes(attn::CacheType cache) { return uint64_t(cache.getUnitBytes()) / kBlockTokens; }
 int64_t segmentsOf(Value batch) { return cast<attn::BatchType>(batch.getType()).getSegments(); }
 
 struct BatchRowsModel : KernelOp::ExternalModel<BatchRowsModel, attn::BatchRowsOp> {
@@ -44,7 +45,8 @@ struct AppendModel : KernelOp::ExternalModel<AppendModel, attn::AppendOp> {
     c.cols = read.number(dim(op.getX(), 1), "columns");
     c.begin = read.number(op.getBegin(), "the first column"), c.width = read.number(cache.getShape().back(), "a cache row");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"), c.blocks = read.number(blocksOf(op.getBatch()), "blocks");
-    c.x_type = read.floatType(op.getX(), "x"), c.cache_type = read.floatType(cache.getElement(), "the cache");
+    c.x_type = read.floatType(op.getX(), "x"), c.cache_type = read.cacheType(cache.getElement(), "the cache");
+    c.codes = read.number(cache.getRowCodes(), "the codes of a row");
     return read.spec("attn.append", c, splitWork({0, 2 * bytesOf(op.getX()), uint64_t(rows)}));
   }
 };
@@ -118,14 +120,15 @@ struct IndexSelectModel : KernelOp::ExternalModel<IndexSelectModel, attn::IndexS
     c.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_dim)));
     c.head_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.heads)));
     c.q_type = read.floatType(op.getQ(), "q"), c.w_type = read.floatType(op.getW(), "the weights");
-    c.cache_type = read.floatType(cacheOf(op.getKeys()).getElement(), "the keys");
+    c.cache_type = read.cacheType(cacheOf(op.getKeys()).getElement(), "the keys");
+    c.runs = c.rows >= 64 && c.rows >= 4 * segmentsOf(op.getBatch());
     uint64_t scratch = uint64_t(context) * 8; // a key and a candidate for each position
     if (scratch > kWorkspaceLimit)
       return read.refuse() << "needs " << scratch << " bytes of scratch for one row of " << context << " positions; the limit is "
                            << kWorkspaceLimit << ": lower max_context";
     // Half of the context stands for the mean length.
     uint64_t products = uint64_t(rows) * (context / 2) * c.heads * c.head_dim;
-    uint64_t bytes = uint64_t(segmentsOf(op.getBatch())) * (context / 2) * c.head_dim * 2 + bytesOf(op.getQ());
+    uint64_t bytes = uint64_t(segmentsOf(op.getBatch())) * (context / 2) * rowBytes(cacheOf(op.getKeys())) + bytesOf(op.getQ());
     Split split = splitWork({products, bytes, uint64_t(rows)}, scratch);
     return read.spec("attn.index_select", c, split, split.tasks * scratch);
   }
@@ -152,11 +155,14 @@ struct AttendModel : KernelOp::ExternalModel<AttendModel, attn::AttendOp> {
     c.lse = op.getLse() != nullptr;
     c.scale = op.getScale().convertToFloat();
     c.q_type = read.floatType(op.getQLatent(), "q_latent"), c.shared_type = read.floatType(op.getQShared(), "q_shared");
-    c.cache_type = read.floatType(cache.getElement(), "the cache"), c.out_type = read.floatType(op.getResult(), "the result");
+    c.cache_type = read.cacheType(cache.getElement(), "the cache"), c.out_type = read.floatType(op.getResult(), "the result");
     // Half of the context stands for the mean length.
     uint64_t context = uint64_t(blocks) * kBlockTokens / 2, keys = c.top_k ? std::min<uint64_t>(c.top_k, context) : context;
     uint64_t products = uint64_t(rows) * heads * keys * (2 * c.latent + c.shared);
-    uint64_t bytes = uint64_t(rows) * keys * width * 2 + bytesOf(op.getQLatent()) + bytesOf(op.getResult());
+    if (cache.hasCodes() && cache.getRowCodes() != c.latent)
+      return read.refuse() << "takes the " << c.latent << " values of q_latent as the codes of a cache row; found "
+                           << cache.getRowCodes() << " codes";
+    uint64_t bytes = uint64_t(rows) * keys * rowBytes(cache) + bytesOf(op.getQLatent()) + bytesOf(op.getResult());
     return read.spec("attn.attend", c, splitWork({products, bytes, uint64_t(rows) * (heads + 3) / 4}));
   }
 };

@@ -13,7 +13,7 @@
 namespace k31 {
 
 // Names of the element types of kernels; the order of the enumeration.
-inline constexpr llvm::StringLiteral kDTypeNames[] = {"f32", "bf16", "u8", "i32"};
+inline constexpr llvm::StringLiteral kDTypeNames[] = {"f32", "bf16", "u8", "i32", "f8", "i8"};
 
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
@@ -53,7 +53,7 @@ inline std::string fromAttribute(mlir::Attribute a, kernels::DType &v) {
       v = static_cast<kernels::DType>(i);
       return "";
     }
-  return "one of \"f32\", \"bf16\", \"u8\", \"i32\"";
+  return "one of \"f32\", \"bf16\", \"u8\", \"i32\", \"f8\", \"i8\"";
 }
 template <size_t N> std::string fromAttribute(mlir::Attribute a, int32_t (&v)[N]) {
   auto values = llvm::dyn_cast<mlir::DenseI32ArrayAttr>(a);

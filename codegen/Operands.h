@@ -39,6 +39,12 @@ public:
   // The element type, which must be f32 or bf16.
   kernels::DType floatType(mlir::Type type, llvm::StringRef what);
   kernels::DType floatType(mlir::Value value, llvm::StringRef what) { return floatType(tensorOf(value).getElementType(), what); }
+  // As a cache stores its values: codes too.
+  kernels::DType cacheType(mlir::Type element, llvm::StringRef what) {
+    return llvm::isa<mlir::Float8E4M3FNType>(element) ? kernels::DType::f8
+           : element.isInteger(8)                     ? kernels::DType::i8
+                                                      : floatType(element, what);
+  }
   void requireF32(mlir::Value value, llvm::StringRef what);
   int32_t number(int64_t value, llvm::StringRef what); // fits 32 bits
   mlir::InFlightDiagnostic refuse() {

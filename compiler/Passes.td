@@ -11,7 +11,7 @@ def AssignParallelism : Pass<"assign-parallelism", "::mlir::ModuleOp"> {
 
 def ConvertK31ToOps : Pass<"convert-k31-to-ops", "::mlir::ModuleOp"> {
   let summary = "level 1 to 2: one function a bucket, per-rank static shapes, one shared body for equal layers";
-  let description = "Reads k31.options (activations, max_context, max_batch, prefill_chunk, logit_rows) and k31.mesh.";
+  let description = "Reads k31.options (activations, kv_dtype, max_context, max_batch, prefill_chunk, logit_rows) and k31.mesh.";
 }
 
 def FuseOps : Pass<"fuse-ops", "::mlir::ModuleOp"> {

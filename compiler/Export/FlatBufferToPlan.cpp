@@ -99,7 +99,7 @@ private:
         return failure();
       ir::StateMemberOp::create(builder, loc, static_cast<ir::StateKind>(member->kind()), member->layer(),
                                 arenaNames[member->arena()], member->offset(), member->unit_bytes(), member->units(),
-                                member->stage());
+                                member->stage(), member->codes());
     }
     return success();
   }

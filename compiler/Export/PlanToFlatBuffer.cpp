@@ -195,7 +195,7 @@ private:
     if (failed(find(op, arenaNumber, op.getArena(), arena)))
       return failure();
     members.push_back(plan::CreateStateMember(builder, static_cast<plan::StateKind>(op.getKind()), op.getLayer(), arena,
-                                              op.getOffset(), op.getUnitBytes(), op.getUnits(), op.getStage()));
+                                              op.getOffset(), op.getUnitBytes(), op.getUnits(), op.getStage(), op.getCodes()));
     return success();
   }
 

@@ -82,12 +82,15 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
   };
 
   std::map<plan::StateKind, std::pair<uint64_t, uint64_t>> state; // layers and bytes of a unit of all layers
+  std::set<plan::StateKind> coded;
   for (const plan::StateMember *member : *plan.state()->members()) {
     if (member->stage() != stage)
       continue;
     const bool paged = member->kind() == plan::StateKind::latent || member->kind() == plan::StateKind::index;
     auto &[layers, unit] = state[member->kind()];
     ++layers, unit += member->unit_bytes();
+    if (member->codes())
+      coded.insert(member->kind());
     (paged ? table.bytesPerToken : table.bytesPerSequence) +=
         paged ? member->unit_bytes() / plan.state()->block_tokens() : member->unit_bytes();
   }
@@ -112,7 +115,7 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
           std::string each = paged ? formatv("{0} bytes a token", sum.second / plan.state()->block_tokens()).str()
                                    : formatv("{0} bytes a sequence", sum.second).str();
           add(name + ": " + plan::EnumNameStateKind(kind), bytes,
-              formatv("{0}, {1}, {2}", each, plural(sum.first, "layer"),
+              formatv("{0}{1}, {2}, {3}", each, coded.contains(kind) ? " in fp8" : "", plural(sum.first, "layer"),
                       paged ? plural(table.cacheTokens, "token") : plural(table.sequences, "slot")));
           rest -= bytes;
         }

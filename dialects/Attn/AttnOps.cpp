@@ -27,7 +27,26 @@ void AttnDialect::initialize() {
                             BatchRowsOp>(); // codegen attaches the models
 }
 
-int64_t CacheType::getUnitBytes() const { return llvm::product_of(getShape()) * (getElement().getIntOrFloatBitWidth() / 8); }
+bool CacheType::hasCodes() const { return isa<Float8E4M3FNType>(getElement()) || getElement().isInteger(8); }
+
+int64_t CacheType::getRowCodes() const { return !hasCodes() ? 0 : getKind() == CacheKind::index ? getShape()[1] : getCodes(); }
+
+int64_t CacheType::getUnitBytes() const {
+  if (!hasCodes())
+    return llvm::product_of(getShape()) * (getElement().getIntOrFloatBitWidth() / 8);
+  const int64_t width = getShape()[1], codes = getRowCodes(), scales = getKind() == CacheKind::index ? 1 : (codes + 127) / 128;
+  return getShape()[0] * (codes + 4 * scales + 2 * (width - codes));
+}
+
+RankedTensorType CacheType::getStored(int64_t units) const {
+  SmallVector<int64_t> shape{units};
+  if (hasCodes()) {
+    shape.push_back(getUnitBytes());
+    return RankedTensorType::get(shape, IntegerType::get(getContext(), 8, IntegerType::Unsigned));
+  }
+  llvm::append_range(shape, getShape());
+  return RankedTensorType::get(shape, getElement());
+}
 
 LogicalResult CacheOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto pool = symbols.lookupNearestSymbolFrom<PoolOp>(*this, getPoolAttr());

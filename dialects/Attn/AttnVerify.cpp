@@ -7,15 +7,25 @@ using namespace k31;
 using namespace k31::attn;
 
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError, CacheKind kind, ArrayRef<int64_t> shape,
-                                Type element, CacheSharding) {
+                                Type element, int64_t codes, CacheSharding) {
   bool paged = kind == CacheKind::latent || kind == CacheKind::index;
   size_t rank = kind == CacheKind::kda ? 3 : 2;
   StringRef dims = paged ? "[256, width]" : kind == CacheKind::kda ? "[heads, key, value]" : "[taps - 1, channels]";
   if (shape.size() != rank || llvm::any_of(shape, [](int64_t size) { return size < 1; }) || (paged && shape[0] != kBlockTokens))
     return emitError() << "a unit of a " << stringifyCacheKind(kind) << " cache is " << dims << ", found " << shapeText(shape);
-  if (kind == CacheKind::kda ? !element.isF32() : !(element.isF32() || element.isBF16()))
-    return emitError() << "a " << stringifyCacheKind(kind) << " cache holds " << (kind == CacheKind::kda ? "f32" : "bf16 or f32")
+  const bool coded = kind == CacheKind::latent ? isa<Float8E4M3FNType>(element) : paged && element.isInteger(8);
+  if (!coded && (kind == CacheKind::kda ? !element.isF32() : !(element.isF32() || element.isBF16())))
+    return emitError() << "a " << stringifyCacheKind(kind) << " cache holds "
+                       << (kind == CacheKind::kda      ? "f32"
+                           : kind == CacheKind::latent ? "bf16, f32 or f8E4M3FN"
+                           : paged                     ? "bf16, f32 or i8"
+                                                       : "bf16 or f32")
                        << ", found " << element;
+  if (!coded || kind == CacheKind::index)
+    return codes == 0 ? success() : emitError() << "only a latent cache of f8E4M3FN names its codes, found " << codes;
+  if (codes < 4 || codes % 4 || codes > shape[1] || (shape[1] - codes) % 2)
+    return emitError() << "a latent row of " << shape[1]
+                       << " values has a multiple of 4 of them as codes and an even rest, found " << codes << " codes";
   return success();
 }
 
@@ -112,6 +122,10 @@ LogicalResult AppendOp::verify() {
   int64_t begin = getBegin(), end = begin + x->getDimSize(1), width = getCache().getType().getShape()[1];
   if (begin < 0 || end > width)
     return emitOpError() << "columns [" << begin << ", " << end << ") do not lie in the " << width << " columns of a cache row";
+  int64_t codes = getCache().getType().getRowCodes(); // all codes of a row, whose scales go by all of them, or none
+  if (codes && begin < codes && (begin != 0 || end != codes))
+    return emitOpError() << "columns [" << begin << ", " << end << ") are a part of the " << codes
+                         << " codes of a cache row, which are written together";
   return success();
 }
 

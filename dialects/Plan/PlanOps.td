@@ -92,8 +92,10 @@ def Plan_StateOp : Plan_Op<"state"> {
 def Plan_StateMemberOp : Plan_Op<"state_member", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one cache of one layer";
   let arguments = (ins Plan_StateKind:$kind, I32Attr:$layer, FlatSymbolRefAttr:$arena, I64Attr:$offset, I64Attr:$unit_bytes,
-                       I32Attr:$units, DefaultValuedAttr<I32Attr, "0">:$stage);
-  let assemblyFormat = "$kind `layer` $layer `in` $arena `at` $offset `unit` $unit_bytes `units` $units (`stage` $stage^)? attr-dict";
+                       I32Attr:$units, DefaultValuedAttr<I32Attr, "0">:$stage, DefaultValuedAttr<I32Attr, "0">:$codes);
+  let assemblyFormat = [{
+    $kind `layer` $layer `in` $arena `at` $offset `unit` $unit_bytes `units` $units (`stage` $stage^)? (`codes` $codes^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -117,8 +117,12 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult StateMemberOp::verify() {
-  return failure(failed(atLeast(*this, {{"layer", static_cast<int32_t>(getLayer())}, {"offset", getOffset()}}, 0)) ||
-                 failed(atLeast(*this, {{"unit_bytes", getUnitBytes()}, {"units", static_cast<int32_t>(getUnits())}}, 1)));
+  return failure(
+      failed(atLeast(
+          *this,
+          {{"layer", static_cast<int32_t>(getLayer())}, {"offset", getOffset()}, {"codes", static_cast<int32_t>(getCodes())}},
+          0)) ||
+      failed(atLeast(*this, {{"unit_bytes", getUnitBytes()}, {"units", static_cast<int32_t>(getUnits())}}, 1)));
 }
 
 LogicalResult KernelOp::verify() {

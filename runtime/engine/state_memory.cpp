@@ -11,6 +11,8 @@ constexpr const char *kind_names[] = {"latent", "index", "kda", "conv", "draft"}
 
 // The element type of a member is that of the kernels' operands which are the member's memory. Plans of format 1.0 have none.
 Element element_of(const plan::Plan &plan, const plan::StateMember &member) {
+  if (member.codes())
+    return Element::codes;
   for (const plan::Entry *entry : *plan.entries()) {
     if (entry->stage() != member.stage())
       continue;
@@ -52,6 +54,20 @@ bool holds_non_finite(std::span<const std::byte> bytes, Element element) {
   return false;
 }
 
+// Of a block of codes the first `rows` rows. A value that is not finite makes its scale NaN.
+bool block_holds_non_finite(std::span<const std::byte> block, const StateMember &m, uint32_t block_tokens, uint32_t rows) {
+  if (m.kind == StateKind::index)
+    return holds_non_finite(block.subspan(uint64_t(block_tokens) * m.codes, rows * 4ull), Element::f32);
+  const uint64_t row_bytes = m.unit_bytes / block_tokens, scales = (m.codes + 127) / 128 * 4;
+  for (uint32_t r = 0; r < rows; ++r) {
+    const std::span<const std::byte> row = block.subspan(r * row_bytes, row_bytes);
+    if (holds_non_finite(row.subspan(m.codes, scales), Element::f32) ||
+        holds_non_finite(row.subspan(m.codes + scales), Element::bf16))
+      return true;
+  }
+  return false;
+}
+
 uint32_t blocks_of(uint32_t position, uint32_t block_tokens) { return (position + block_tokens - 1) / block_tokens; }
 
 } // namespace
@@ -65,8 +81,8 @@ StateLayout layout_of(const plan::Plan &plan, uint32_t rank) {
     layout.digest += cat(" tp ", tp, " pp ", stage);
   for (const plan::StateMember *m : *group.members())
     if (m->stage() == stage) // those of other stages are offsets in other ranks' arenas
-      layout.members.push_back(
-          {StateKind(m->kind()), m->layer(), element_of(plan, *m), m->arena(), m->offset(), m->unit_bytes(), m->units()});
+      layout.members.push_back({StateKind(m->kind()), m->layer(), element_of(plan, *m), m->arena(), m->offset(), m->unit_bytes(),
+                                m->units(), m->codes()});
   return layout;
 }
 
@@ -106,9 +122,10 @@ Result<std::string> StateMemory::non_finite(const StatePlace &place) {
     if (m.layer >= layer || m.element == Element::other)
       return {};
     const bool partial = m.paged() && tail && number + 1 == blocks;
-    unit.resize(partial ? m.unit_bytes / shape.block_tokens * tail : m.unit_bytes);
+    const uint32_t rows = partial ? tail : shape.block_tokens;
+    unit.resize(partial && !m.codes ? m.unit_bytes / shape.block_tokens * tail : m.unit_bytes);
     K31_TRY(memory.read(m.arena, offset, unit));
-    if (holds_non_finite(unit, m.element)) {
+    if (m.codes ? block_holds_non_finite(unit, m, shape.block_tokens, rows) : holds_non_finite(unit, m.element)) {
       layer = m.layer;
       found = cat(kind_names[size_t(m.kind)], " of layer ", layer);
     }

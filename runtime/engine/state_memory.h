@@ -14,7 +14,7 @@ struct Plan;
 namespace k31::engine {
 
 enum class StateKind : uint8_t { latent, index, kda, conv, draft };
-enum class Element : uint8_t { f32, bf16, other }; // other: codes, which are not looked at
+enum class Element : uint8_t { f32, bf16, codes, other }; // codes: with scales; other: not looked at
 
 // One cache of one layer.
 struct StateMember {
@@ -25,6 +25,7 @@ struct StateMember {
   uint64_t offset;
   uint64_t unit_bytes; // of a block, or of a slot
   uint32_t units;
+  uint32_t codes = 0; // of a row (plan.fbs says where they are)
 
   bool paged() const { return kind == StateKind::latent || kind == StateKind::index; }
 };

@@ -73,6 +73,15 @@ static Result<void> state(const plan::Plan &plan) {
     if (__builtin_mul_overflow(member->unit_bytes(), uint64_t(member->units()), &bytes) || !fits(member->offset(), bytes, size))
       return refuse(cat(name, " has ", member->units(), " units of ", member->unit_bytes(), " bytes at offset ", member->offset(),
                         ", but its arena has ", size, " bytes"));
+    if (!member->codes())
+      continue;
+    // A row: codes, a scale (latent: one for each 128 codes), and what follows of a latent row as bf16.
+    const uint64_t row = member->unit_bytes() / group.block_tokens(), codes = member->codes();
+    const bool index = member->kind() == plan::StateKind::index;
+    const uint64_t coded = codes + (index ? 4 : (codes + 127) / 128 * 4);
+    if (!paged || member->unit_bytes() % group.block_tokens() || (index ? row != coded : row < coded || (row - coded) % 2))
+      return refuse(cat(name, " has units of ", member->unit_bytes(), " bytes, which do not hold ", group.block_tokens(),
+                        " rows of ", codes, " codes with their scales"));
   }
   return {};
 }

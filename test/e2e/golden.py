@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares a compiled model with golden data of implementations that this project did not write.
 
-    golden.py CASE --work DIR [--activations fp32|bf16] [--check logits,greedy,...] [--bin DIR]
+    golden.py CASE --work DIR [--activations fp32|bf16] [--kv-dtype fp8] [--check logits,greedy,...] [--bin DIR]
 
 CASE is tiny-k31, k3-small-s1, or a random checkpoint of test/data/golden/cases.json (made on the spot and checked by sha256).
 Prints what was compared with the largest difference; exit 1 when a limit is broken.
@@ -76,13 +76,18 @@ class Model:
 
     def __init__(self, case, options):
         self.case, self.work, self.bin = case, options.work, options.bin
-        self.plan = os.path.join(options.work, f"{case.name}-{options.activations}.k31")
+        self.plan = os.path.join(options.work, f"{case.name}-{options.kv_dtype or options.activations}.k31")
         level = best_level() if options.cpu_level == "best" else options.cpu_level
         # Kernels are kept beside the work folder: the tests share them.
         self.call("k31c", "compile", case.folder, "--target", "cpu", "-o", self.plan, "--activations", options.activations,
                   "--max-context", "1024", "--prefill-chunk", "512", "--logit-rows", "512",
                   "--cache-dir", os.path.join(os.path.dirname(os.path.abspath(options.work)), "kernels"),
-                  *(["--cpu-level", level] if level != "all" else []))
+                  *(["--cpu-level", level] if level != "all" else []),
+                  *(["--kv-dtype", options.kv_dtype] if options.kv_dtype else []))
+        if options.kv_dtype:  # the same with plain caches, to compare with
+            plain = argparse.Namespace(**vars(options))
+            plain.kv_dtype = None
+            self.plain = Model(case, plain)
 
     def call(self, tool, *arguments):
         return subprocess.run([os.path.join(self.bin, tool), *arguments], check=True, stdout=subprocess.PIPE).stdout
@@ -242,10 +247,32 @@ def check_bf16(model):
 def check_perplexity(model):
     """fp32: the reference's within 0.02. bf16: within 0.25 % of the reference's fp32; a plan without the indexer gets 51.580."""
     got, expected = model.perplexity(), model.case.info["perplexity"][0]
-    low, high = (51.82, 52.14) if model.plan.endswith("bf16.k31") else (expected["perplexity"] - 0.02, expected["perplexity"] + 0.02)
+    if model.plan.endswith("fp8.k31"):  # within 1 %
+        low, high = 0.99 * expected["perplexity"], 1.01 * expected["perplexity"]
+    else:
+        low, high = (51.82, 52.14) if model.plan.endswith("bf16.k31") else (expected["perplexity"] - 0.02, expected["perplexity"] + 0.02)
     ok = got["targets"] == expected["targets"] and low <= got["perplexity"] <= high
     print(f"perplexity {got['perplexity']:.3f} of {got['targets']} targets, limits {low:.3f} and {high:.3f}{'' if ok else '  FAILED'}")
     return ok
+
+
+def check_fp8(model):
+    """Caches of codes against plain ones: 99.5 % of the selected positions where there is a choice, and the logits."""
+    options = ("--kernels", "attn.index_select")
+    coded, plain = (m.tensors("k31-e2e", "observe", *options) for m in (model, model.plain))
+    common = total = 0
+    for name in coded:
+        if not name.endswith("indexer.select"):
+            continue
+        for a, b in zip(coded[name].view(np.int32), plain[name].view(np.int32)):
+            if b.min() >= 0 and len(b) < len(coded[name]):
+                common, total = common + len(np.intersect1d(a, b)), total + len(b)
+    if total == 0:
+        sys.exit(f"{model.case.name} selects nothing")
+    got, expected = model.logits(), model.plain.logits()
+    rms = float(np.sqrt(np.mean((got - expected) ** 2)))
+    return all([report(f"share of {total} selected positions that differ", 1 - common / total, 0.005),
+                report("fp8 rms difference of the logits", rms, 2 * model.case.info["bf16_rms_difference"])])
 
 
 def check_text(model):
@@ -276,6 +303,7 @@ def main():
     ap.add_argument("--bin", default="", help="folder of the programs; else from PATH")
     ap.add_argument("--work", required=True, help="folder to write to")
     ap.add_argument("--activations", default="fp32", choices=["fp32", "bf16"])
+    ap.add_argument("--kv-dtype", choices=["fp8"], help="of the caches; else that of the activations")
     ap.add_argument("--cpu-level", default="best", help="best: of this machine; all; or a name")
     ap.add_argument("--check", default="logits,greedy", help="some of " + ",".join(CHECKS))
     o = ap.parse_args()

@@ -1,11 +1,12 @@
 // k31-e2e select: the indexer of a plan of one attention layer, at its last position. The caches are filled by hand; keys that
 // point where the query of that position looks are planted at several depths, and the selected set is compared with scores in
-// fp64.
+// fp64. Keys of codes are compared by what these mean.
 #include "runtime/arena_access.h"
 #include "runtime/base/cat.h"
 #include "runtime/engine/state_memory.h"
 #include "runtime/schema/plan_generated.h"
 #include "test/e2e/e2e.h"
+#include "test/kernels/common/codes.h"
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -35,15 +36,15 @@ public:
       if (m.kind == engine::StateKind::index)
         index = m;
     }
-    if (index.element != engine::Element::f32)
-      return fail(Code::unsupported, "the plan has no index cache in fp32");
-    dim = uint32_t(index.unit_bytes / layout.block_tokens / 4);
+    if (index.element != engine::Element::f32 && index.element != engine::Element::codes)
+      return fail(Code::unsupported, "the plan has no index cache in fp32 or codes");
+    dim = index.codes ? index.codes : uint32_t(index.unit_bytes / layout.block_tokens / 4);
     std::mt19937 random(4);
     std::normal_distribution<float> normal(0, 0.05f);
     keys.resize(size_t(positions) * dim);
     for (float &key : keys)
       key = normal(random);
-    K31_TRY(memory.write(index.arena, index.offset, std::as_bytes(std::span(keys)))); // block b is block b of the table
+    K31_TRY(write_keys(0, positions));
     K31_ASSIGN(Seen seen, decode());
     K31_TRY(compare(seen, "random keys"));
 
@@ -64,7 +65,7 @@ public:
     planted.push_back(positions - 2);
     for (const uint32_t position : planted) {
       std::copy(best.begin(), best.end(), keys.begin() + int64_t(position) * dim);
-      K31_TRY(memory.write(index.arena, index.offset + uint64_t(position) * dim * 4, std::as_bytes(std::span(best))));
+      K31_TRY(write_keys(position, position + 1));
     }
     K31_ASSIGN(seen, decode());
     K31_TRY(compare(seen, "planted keys"));
@@ -76,6 +77,44 @@ public:
   }
 
 private:
+  // Block b is block b of the table. Codes: a block's rows, then their scales.
+  uint64_t block_at(uint32_t block) const { return index.offset + block * index.unit_bytes; }
+  uint64_t scale_at(uint32_t row) const { return uint64_t(layout.block_tokens) * dim + row * 4ull; } // in a block
+
+  Result<void> write_keys(uint32_t begin, uint32_t end) {
+    if (!index.codes)
+      return memory.write(index.arena, index.offset + uint64_t(begin) * dim * 4,
+                          std::as_bytes(std::span(keys).subspan(size_t(begin) * dim, size_t(end - begin) * dim)));
+    std::vector<int8_t> codes(dim);
+    for (uint32_t p = begin; p < end; ++p) {
+      const std::span<float> key = std::span(keys).subspan(size_t(p) * dim, dim);
+      float inverse = 0;
+      const float scale = test::integer_scale_of(int(dim), [&](int i) { return key[size_t(i)]; }, inverse);
+      for (uint32_t d = 0; d < dim; ++d) {
+        codes[d] = int8_t(test::nearest_integer(key[d], inverse));
+        key[d] = float(codes[d]) * scale;
+      }
+      const uint32_t row = p % layout.block_tokens;
+      K31_TRY(
+          memory.write(index.arena, block_at(p / layout.block_tokens) + uint64_t(row) * dim, std::as_bytes(std::span(codes))));
+      K31_TRY(memory.write(index.arena, block_at(p / layout.block_tokens) + scale_at(row), std::as_bytes(std::span(&scale, 1))));
+    }
+    return {};
+  }
+  Result<void> read_last_key() {
+    const std::span<float> key = std::span(keys).last(dim);
+    if (!index.codes)
+      return memory.read(index.arena, index.offset + uint64_t(positions - 1) * dim * 4, std::as_writable_bytes(key));
+    const uint32_t row = (positions - 1) % layout.block_tokens;
+    const uint64_t block = block_at((positions - 1) / layout.block_tokens);
+    std::vector<int8_t> codes(dim);
+    float scale = 0;
+    K31_TRY(memory.read(index.arena, block + uint64_t(row) * dim, std::as_writable_bytes(std::span(codes))));
+    K31_TRY(memory.read(index.arena, block + scale_at(row), std::as_writable_bytes(std::span(&scale, 1))));
+    for (uint32_t d = 0; d < dim; ++d)
+      key[d] = float(codes[d]) * scale;
+    return {};
+  }
   // One token at the last position.
   Result<Seen> decode() {
     Seen seen;
@@ -119,8 +158,7 @@ private:
     if (seen.selected.empty())
       return fail(Code::unsupported, "the plan runs no attn.index_select");
     // The layer has written the key of its own position.
-    K31_TRY(memory.read(index.arena, index.offset + uint64_t(positions - 1) * dim * 4,
-                        std::as_writable_bytes(std::span(keys).last(dim))));
+    K31_TRY(read_last_key());
     return seen;
   }
 

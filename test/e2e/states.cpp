@@ -226,11 +226,15 @@ private:
     StateMemory &memory = executor.state();
     const auto member = std::find_if(memory.layout().members.begin(), memory.layout().members.end(),
                                      [&](const StateMember &m) { return m.kind == kind; });
-    K31_TRY(require(member != memory.layout().members.end() && member->element == Element::f32, "a cache of this kind, in fp32"));
+    K31_TRY(
+        require(member != memory.layout().members.end() && (member->element == Element::f32 || member->element == Element::codes),
+                "a cache of this kind, in fp32 or fp8"));
     const float nan = NAN;
-    K31_TRY(options.session->memory()->write(member->arena,
-                                             member->offset + uint64_t(member->paged() ? block : slot) * member->unit_bytes,
-                                             std::as_bytes(std::span(&nan, 1))));
+    const uint64_t codes = member->codes; // of the first row, before its scale
+    const uint64_t scale = kind == StateKind::index ? memory.layout().block_tokens * codes : codes;
+    K31_TRY(options.session->memory()->write(
+        member->arena, member->offset + uint64_t(member->paged() ? block : slot) * member->unit_bytes + scale,
+        std::as_bytes(std::span(&nan, 1))));
     while (engine.find(bad))
       K31_TRY(engine.step());
     std::vector<std::byte> unit(member->unit_bytes);

@@ -81,6 +81,10 @@ TEST(PlanCheck, Memory) {
       {"at offset 3000, but its arena has 4096 bytes", [](PlanT &p) { p.state->members[0]->offset = 3000; }},
       {"state conv of layer 1 has 3 units of 9223372036854775808",
        [](PlanT &p) { p.state->members[1]->unit_bytes = uint64_t(1) << 63; }},
+      {"state latent of layer 0 has units of 1024 bytes, which do not hold 256 rows of 4 codes with their scales",
+       [](PlanT &p) { p.state->members[0]->codes = 4; }},
+      {"state conv of layer 1 has units of 512 bytes, which do not hold 256 rows of 1 codes",
+       [](PlanT &p) { p.state->members[1]->codes = 1; }},
   });
 }
 

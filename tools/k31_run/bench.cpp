@@ -83,10 +83,35 @@ private:
         continue;
       const bool kda = member->kind() == plan::StateKind::kda; // its state is fp32 whatever activations are
       const std::span<std::byte> arena = session->arena(member->arena());
-      if (arena.size() >= member->offset() + member->unit_bytes() * member->units())
+      if (arena.size() < member->offset() + member->unit_bytes() * member->units())
+        continue;
+      if (member->codes())
+        fill_codes(arena.subspan(member->offset(), member->unit_bytes() * member->units()), *member, ++seed);
+      else
         weights::fill_normal(arena.subspan(member->offset(), member->unit_bytes() * member->units()),
                              kda ? plan::DType::f32 : plan.model()->activations(), kda ? 0.1f : 0.5f, ++seed);
     }
+  }
+
+  // Codes that are never NaN, scales of 2^-8; the rest of a latent row as bf16.
+  void fill_codes(std::span<std::byte> pages, const plan::StateMember &member, uint64_t seed) const {
+    const uint32_t tokens = session->plan().state()->block_tokens(), codes = member.codes();
+    const uint64_t row = member.unit_bytes() / tokens;
+    const bool index = member.kind() == plan::StateKind::index;
+    const uint64_t scales = index ? 1 : (codes + 127) / 128;
+    const float scale = 1.0f / 256;
+    std::vector<std::byte> page(member.unit_bytes());
+    weights::fill_normal(page, plan::DType::bf16, 0.5f, seed);
+    for (uint32_t t = 0; t < tokens; ++t) {
+      std::byte *of_row = page.data() + t * (index ? codes : row),
+                *at = index ? page.data() + tokens * codes + t * 4ull : of_row + codes;
+      for (uint32_t i = 0; i < codes; ++i)
+        of_row[i] &= std::byte(0xfe);
+      for (uint64_t s = 0; s < scales; ++s)
+        memcpy(at + s * 4, &scale, 4);
+    }
+    for (uint64_t at = 0; at < pages.size(); at += page.size())
+      std::copy(page.begin(), page.end(), pages.begin() + int64_t(at));
   }
 
   // `make` says what run number i is; two runs warm up, and with a profile as many again are observed.

@@ -149,9 +149,16 @@ Command addCompile(CLI::App &app) {
   command->add_option("--logit-rows", o.logitRows, "Rows of a prefill that can get logits")
       ->check(positive)
       ->capture_default_str();
-  command->add_option("--activations", o.activations, "Element type of activations and caches")
+  command->add_option("--activations", o.activations, "Element type of activations, and of caches unless --kv-dtype says another")
       ->check(CLI::IsMember({"bf16", "fp32"}))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--kv-dtype", o.kvDtype,
+          "Element type of latent rows and index keys: bf16, or 8-bit codes with scales, which take 656 bytes for 1152 and "
+          "132 for 256; that of the activations unless given")
+      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->type_name("bf16|fp8");
   command
       ->add_option("--cpu-level", o.cpuLevels,
                    "Host processors that the plan runs on, as x86-64-v4,x86-64-v3; all known levels unless given")

@@ -115,8 +115,9 @@ FactGroup state(const plan::Plan &plan) {
                   {{"blocks", {cat(s.blocks(), " of ", s.block_tokens(), " tokens")}}, {"slots", {std::to_string(s.slots())}}}};
   std::map<std::string, std::map<std::string, std::vector<uint32_t>>> layers; // by kind and size
   for (const plan::StateMember *member : *s.members())
-    layers[plan::EnumNameStateKind(member->kind())][cat(member->units(), " x ", member->unit_bytes(), " bytes")].push_back(
-        member->layer());
+    layers[plan::EnumNameStateKind(member->kind())][cat(member->units(), " x ", member->unit_bytes(), " bytes",
+                                                        member->codes() ? cat(", rows of ", member->codes(), " codes") : "")]
+        .push_back(member->layer());
   for (const auto &[kind, sizes] : layers)
     for (const auto &[size, numbers] : sizes)
       group.facts[kind].push_back(cat(size, " in ", layersText(numbers)));

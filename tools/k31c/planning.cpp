@@ -68,6 +68,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
   number("max_context", options.maxContext), number("max_batch", options.maxBatch), number("cache_tokens", cacheTokens);
   number("prefill_chunk", options.prefillChunk), number("logit_rows", options.logitRows);
   text("activations", options.activations), text("target", options.target);
+  if (!options.kvDtype.empty() && options.kvDtype != options.activations) // else it says what is so anyway
+    text("kv_dtype", options.kvDtype);
   if (options.mlaNormEps)
     text("mla_norm_eps", cat(*options.mlaNormEps));
   if (options.range)

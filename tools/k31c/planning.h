@@ -13,7 +13,8 @@ namespace k31::tool {
 std::string defaultCacheDir();
 
 struct CompileOptions {
-  std::string model, target, mesh, activations = "bf16", memoryLimit, dumpDir, cacheDir = defaultCacheDir(), output = "model.k31";
+  std::string model, target, mesh, activations = "bf16", kvDtype, memoryLimit, dumpDir, cacheDir = defaultCacheDir(),
+                                 output = "model.k31";
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
   std::string sequenceParallel = "auto", mla = "auto", overlap = "on";
   bool noCache = false;

@@ -1,6 +1,7 @@
-// CUDA kernel of attn.attend: bf16 by products of warp groups (attend_products.cuh), other types by plain fp32 products, a warp a
-// head, a key at a time. A block takes one (row, group of heads) and walks its keys with a running maximum, in base 2. Few rows:
-// parts of the keys go to several blocks, which leave sums, maxima and totals in the workspace, meet, and merge a share each.
+// CUDA kernel of attn.attend: bf16 and codes by products of warp groups (attend_products.cuh), other types by plain fp32
+// products, a warp a head, a key at a time. A block takes one (row, group of heads) and walks its keys with a running maximum, in
+// base 2. Few rows: parts of the keys go to several blocks, which leave sums, maxima and totals in the workspace, meet, and merge
+// a share each.
 #pragma once
 #include "codegen/kernels/attn/attend_products.cuh"
 
@@ -41,14 +42,14 @@ template <Config c, Tile t> struct Plain {
 #pragma unroll
       for (int i = 0; i < kLatent; ++i) {
         const int d = lane + 32 * i;
-        key[i] = d < c.latent ? load<c.cache_type>(args.pages, row * (c.latent + c.shared) + d) : 0;
+        key[i] = d < c.latent ? cached<c>(args, row, d) : 0;
         dot += q[i] * key[i];
       }
 #pragma unroll
       for (int i = 0; i < kShared; ++i) {
         const int d = lane + 32 * i;
         if (d < c.shared)
-          dot += q_shared[i] * load<c.cache_type>(args.pages, row * (c.latent + c.shared) + c.latent + d);
+          dot += q_shared[i] * cached<c>(args, row, c.latent + d);
       }
       dot = warp_sum(dot);
       const float now = fmaxf(top, dot), factor = exp2f(top - now), weight = exp2f(dot - now);

@@ -1,8 +1,9 @@
 // MLA attention in latent space (absorbed form), over all earlier positions or over the selected ones.
 // score(t, s) = scale (q_latent[t, h] . c(s) + q_shared[t, h] . r(s)); out[t, h] = sum_s softmax(score) c(s), fp32 softmax.
-// A cache row is c [latent] then r [shared]. One pass over the keys with a running maximum; no score is stored.
+// A cache row is c [latent] then r [shared]; f8: c are its codes. One pass over the keys with a running maximum; no score is
+// stored.
 #pragma once
-#include "codegen/kernels/common/types.h"
+#include "codegen/kernels/common/fp8.h"
 
 namespace k31::kernels::attend {
 
@@ -35,6 +36,10 @@ struct Config {
         f("scale", &Config::scale), f("q_type", &Config::q_type), f("shared_type", &Config::shared_type),
         f("cache_type", &Config::cache_type), f("out_type", &Config::out_type), f("shared_begin", &Config::shared_begin);
   }
+  constexpr int64_t row_bytes() const {
+    return cache_type == DType::f8 ? coded_row_bytes(latent, latent + shared)
+                                   : (int64_t)(latent + shared) * (cache_type == DType::bf16 ? 2 : 4);
+  }
   // What the host kernel holds on its stack, after rounding up to 16 lanes.
   template <class F> constexpr void host_limits(F &&f) const {
     f("latent", latent, kMaxLatent, 1), f("shared", shared, kMaxShared, 1);
@@ -44,7 +49,7 @@ struct Config {
 struct Args {
   const void *q_latent; // [T, heads * latent]
   const void *q_shared; // [T, heads * head_shared]; a head's shared part starts at shared_begin
-  const void *pages;    // [blocks of the pool, 256, latent + shared]
+  const void *pages;    // [blocks of the pool, 256, latent + shared], f8: rows of row_bytes()
   Batch batch;
   // indices [T, top_k] when top_k > 0; out [T, heads * latent]; lse [T, heads] fp32 when lse; workspace on CUDA
   void *tail[4];

@@ -4,7 +4,7 @@
 // 4 heads x 4 keys, and the weighted sum of latents runs in tiles of 4 heads x 64 columns. One pass, with a running
 // maximum m and sum l: a tile that raises m scales what was summed before by exp(m_old - m_new).
 #include "codegen/kernels/attn/attend.h"
-#include "codegen/kernels/common/host.h"
+#include "codegen/kernels/common/fp8_lanes.h"
 
 namespace k31::kernels::attend {
 extern "C" {
@@ -26,6 +26,24 @@ K31_INLINE int row_width() { return latent_width() + up(k31_config.shared, kLane
 K31_INLINE void widen(const void *from, DType type, int64_t at, int n, float scale, float *to) {
   for (int i = 0; i < n; i += kLanes)
     store16(to, DType::f32, i, load_part(from, type, at + i, n - i < kLanes ? n - i : kLanes) * scale);
+}
+
+// A cache row as fp32.
+K31_INLINE void widen_row(const void *pages, int64_t row, float *to) {
+  const Config &c = k31_config;
+  const char *from = (const char *)pages + row * c.row_bytes();
+  if (c.cache_type != DType::f8) {
+    widen(from, c.cache_type, 0, c.latent, 1, to);
+    widen(from, c.cache_type, c.latent, c.shared, 1, to + latent_width());
+    return;
+  }
+  for (int i = 0; i < c.latent; i += kLanes) {
+    float scale;
+    memcpy(&scale, from + row_scales_at(c.latent) + i / kRowScaleCodes * 4, 4);
+    store16(to, DType::f32, i,
+            load_codes((const uint8_t *)from + i, DType::f8, c.latent - i < kLanes ? c.latent - i : kLanes, scale));
+  }
+  widen(from + row_rest_at(c.latent), DType::bf16, 0, c.shared, 1, to + latent_width());
 }
 
 struct Group {
@@ -147,14 +165,12 @@ K31_INLINE int load_keys(const Args *args, const int32_t *table, const int32_t *
       continue;
     if (indices && next + kKeys < count &&
         indices[next + kKeys] >= 0) { // a scattered row of the next tile starts its way from memory
-      const int64_t size = (c.latent + c.shared) * bytes_of(c.cache_type);
+      const int64_t size = c.row_bytes();
       const char *row = (const char *)args->pages + cache_row(table, indices[next + kKeys]) * size;
       for (int64_t byte = 0; byte < size; byte += 64)
         __builtin_prefetch(row + byte, 0, 2);
     }
-    int64_t at = cache_row(table, position) * (c.latent + c.shared);
-    widen(args->pages, c.cache_type, at, c.latent, 1, keys + n * width);
-    widen(args->pages, c.cache_type, at + c.latent, c.shared, 1, keys + n * width + latent_width());
+    widen_row(args->pages, cache_row(table, position), keys + n * width);
     ++n;
   }
   if (n % kTile)

@@ -11,10 +11,10 @@ struct Tile {
   int32_t heads = 64;                // most heads of a group, which share the keys of a tile
   int32_t keys = 64;                 // of a tile
 
-  // bf16 products of warp groups; else plain products, a warp a head.
+  // bf16 products of warp groups, codes included, whose rows are then a multiple of 16 bytes; else plain products, a warp a head.
   constexpr bool products(const Config &c) const {
-    return c.cache_type == DType::bf16 && c.latent % 128 == 0 && // queries of fp32 are rounded to bf16 once
-           c.latent <= 512 && c.shared % 8 == 0 && c.shared <= 64;
+    const bool rows = c.cache_type == DType::bf16 ? c.latent % 128 == 0 : c.cache_type == DType::f8 && c.latent % 512 == 0;
+    return rows && c.latent <= 512 && c.shared % 8 == 0 && c.shared <= 64; // queries of fp32 are rounded to bf16 once
   }
   // Heads of a group of the products: groups of like size, and what a product takes, in whole and in halves.
   constexpr int32_t group(const Config &c) const {

@@ -2,8 +2,8 @@
 // the products, 96 as two groups of 48.
 //
 // A block holds the queries Q [heads, width] of one (row, group of heads) and walks its keys in tiles of 64, dense or gathered.
-// A warp group of producers copies tiles in chunks of 64 columns (cp.async, 128-byte swizzle), one tile ahead; two warp groups of
-// consumers compute
+// A warp group of producers brings tiles in chunks of 64 columns (128-byte swizzle), one tile ahead: bf16 by cp.async; codes
+// through registers, where they become bf16, exactly. Two warp groups of consumers compute
 //   S^T [64 keys, heads] = K Q^T       each for half of the heads
 //   P = exp2(S - top)                  bf16, back to shared memory as [heads, keys]
 //   O^T [latent, heads] += V^T P^T     each for half of the latent columns; V^T is the same chunk, read transposed
@@ -65,6 +65,49 @@ template <Config c, Tile t> struct Products {
     for (int r = 0; r < 4; ++r)
       rows[r] = positions[r] < 0 ? -1 : (int32_t)cache_row(keys.table, positions[r]);
   }
+  // This thread's codes of 128 columns, two chunks: eight of each chunk of its four keys, and their scales. Rows < 0 give zeros.
+  struct Codes {
+    uint2 code[2][4];
+    uint32_t scale[4];
+    K31_DEVICE void load(const char *const (&from)[4], const int (&bytes)[4], int word, int columns) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const bool there = bytes[r] > 0;
+        scale[r] = there ? *(const uint32_t *)(from[r] - word * 8 + row_scales_at(c.latent) + columns * 4) : 0;
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          code[j][r] = there ? *(const uint2 *)(from[r] + columns * 128 + j * 64) : make_uint2(0, 0);
+      }
+    }
+    K31_DEVICE void store(unsigned char *to) const {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const uint32_t factor = code_factor(scale[r]);
+#pragma unroll
+        for (int j = 0; j < 2; ++j)
+          *(uint4 *)(to + j * kChunkBytes + r * 2048) = decode_codes(code[j][r], factor);
+      }
+    }
+  };
+  // A tile of codes: loads of the next 128 columns are under way while these are decoded.
+  K31_DEVICE void bring_codes(const char *const (&from)[4], const int (&bytes)[4], int word, unsigned char *to,
+                              Codes &first) const {
+#pragma unroll
+    for (int r = 0; r < 4 * (c.shared > 0); ++r)
+      copy_async16(to + kLatentChunks * kChunkBytes + r * 2048,
+                   from[r] + row_rest_at(c.latent) + word * 8, // from[r] is `word` codes of 8 on
+                   word * 8 < c.shared ? bytes[r] : 0);
+    Codes second;
+#pragma unroll
+    for (int i = 0; i < kLatentChunks / 2; i += 2) {
+      second.load(from, bytes, word, i + 1);
+      first.store(to + 2 * i * kChunkBytes);
+      if (i + 2 < kLatentChunks / 2)
+        first.load(from, bytes, word, i + 2);
+      second.store(to + 2 * (i + 1) * kChunkBytes);
+    }
+    fence_async_proxy();
+  }
   K31_DEVICE void produce(const Shares<c, t, kGroup> &shares) const {
     const int thread = threadIdx.x - kConsumers, word = thread % 8;
     uint32_t tile = 0; // so far
@@ -81,8 +124,12 @@ template <Config c, Tile t> struct Products {
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
           bytes[r] = rows[r] < 0 ? 0 : 16;
-          from[r] = (const char *)args.pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * (kWidth * 2) + word * 16;
+          from[r] = (const char *)args.pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * c.row_bytes() +
+                    word * (c.cache_type == DType::f8 ? 8 : 16);
         }
+        Codes codes;
+        if constexpr (c.cache_type == DType::f8)
+          codes.load(from, bytes, word, 0);
         find_rows(keys, positions, rows);
         find_positions(keys, first + 2 * kKeys, u.end, thread, positions);
         barrier_wait(empty + tile % 2, tile / 2 % 2 ^ 1);
@@ -92,13 +139,17 @@ template <Config c, Tile t> struct Products {
             valid[tile % 2 * kKeys + thread / 8 + 16 * r] = bytes[r] ? 0 : minus_infinity();
         }
         unsigned char *to = tile_at(tile) + thread / 8 * 128 + ((word ^ thread / 8) & 7) * 16; // 16 keys on: the same swizzle
+        if constexpr (c.cache_type == DType::f8) {
+          bring_codes(from, bytes, word, to, codes);
+        } else {
 #pragma unroll
-        for (int j = 0; j < kChunks; ++j)
+          for (int j = 0; j < kChunks; ++j)
 #pragma unroll
-          for (int r = 0; r < 4; ++r) {
-            const bool within = j * 64 + 64 <= kWidth || j * 64 + word * 8 < kWidth;
-            copy_async16(to + j * kChunkBytes + r * 2048, from[r] + j * 128, within ? bytes[r] : 0);
-          }
+            for (int r = 0; r < 4; ++r) {
+              const bool within = j * 64 + 64 <= kWidth || j * 64 + word * 8 < kWidth;
+              copy_async16(to + j * kChunkBytes + r * 2048, from[r] + j * 128, within ? bytes[r] : 0);
+            }
+        }
         barrier_arrive_after_copies(full + tile % 2);
         barrier_arrive(full + tile % 2); // valid is written
       }
@@ -394,7 +445,7 @@ template <Config c, Tile t> struct Products {
     }
     __syncthreads();
     if (threadIdx.x >= kConsumers) {
-      fewer_registers<72>();
+      fewer_registers<c.cache_type == DType::f8 ? 96 : 72>();
       produce(shares);
     } else {
       more_registers<208>();

@@ -3,6 +3,7 @@
 #include "codegen/kernels/attn/attend.tile.h"
 #include "codegen/kernels/attn/cache.cuh"
 #include "codegen/kernels/attn/meet.cuh"
+#include "codegen/kernels/common/fp8.cuh"
 
 namespace k31::kernels::attend {
 
@@ -38,6 +39,18 @@ template <Config c> K31_DEVICE void *out_of(const Args &args) { return args.tail
 template <Config c> K31_DEVICE float *lse_of(const Args &args) { return (float *)args.tail[c.top_k > 0 ? 2 : 1]; }
 template <Config c> K31_DEVICE float *workspace_of(const Args &args) {
   return (float *)args.tail[(c.top_k > 0 ? 1 : 0) + 1 + (c.lse ? 1 : 0)];
+}
+
+// Value d of a row of the cache.
+template <Config c> K31_DEVICE float cached(const Args &args, int64_t row, int d) {
+  if constexpr (c.cache_type == DType::f8) {
+    const unsigned char *at = (const unsigned char *)args.pages + row * c.row_bytes();
+    if (d >= c.latent)
+      return load<DType::bf16>(at + row_rest_at(c.latent), d - c.latent);
+    return decode_code(at[d]) * *(const float *)(at + row_scales_at(c.latent) + d / kRowScaleCodes * 4);
+  } else {
+    return load<c.cache_type>(args.pages, row * (c.latent + c.shared) + d);
+  }
 }
 
 // No key at all: the result is zero and its log-sum-exp is -inf.

@@ -1,15 +1,14 @@
 // CUDA kernel of attn.index_select: teams of blocks score a block of rows, then select by an exact radix search, in one launch.
 //
-// Scores: a warp keeps 32 keys as the A operand in registers, straight from memory, and meets the queries of all rows of the row
-// block, which stand in shared memory in the order of the B fragments; so a key is read once a row block. A lane's 16 bytes
-// are 8 neighbouring values of a key: the order of k is free as long as A and B agree. Sums over heads stay in lanes.
-// Scores become unsigned keys of the same order. Selection: three histograms (11, 11, 10 bits) find the smallest selected key and
-// how many of its equals are taken; each block counts and writes its part of the positions, in ascending order.
-// Between the phases the blocks of a team meet at a barrier in device memory, so all blocks of the grid must be on the device
-// at once; its counters come back to rest by themselves. Rows of no more than top_k positions are not scored.
+// Scores of few rows: a warp keeps 32 keys as the A operand in registers, straight from memory, and meets the queries of all rows
+// of the row block, which stand in shared memory in the order of the B fragments; so a key is read once a row block. A lane's 16
+// bytes (8 bytes of codes) are 8 neighbouring values of a key: the order of k is free as long as A and B agree. Sums over heads
+// stay in lanes. Many rows: index_select_wide.cuh. The selection: index_select_pick.cuh. Between the phases the blocks of a team
+// meet at a barrier in device memory, so all blocks of the grid must be on the device at once; its counters come back to rest by
+// themselves. Rows of no more than top_k positions are not scored.
 #pragma once
-#include "codegen/kernels/attn/cache.cuh"
-#include "codegen/kernels/attn/index_select.tile.h"
+#include "codegen/kernels/attn/index_select_pick.cuh"
+#include "codegen/kernels/attn/index_select_wide.cuh"
 #include "codegen/kernels/attn/meet.cuh"
 #include "codegen/kernels/common/mma.cuh"
 
@@ -21,85 +20,59 @@ template <Config c, Tile t> K31_DEVICE Meeting &meeting_of(int team) {
   return all[team];
 }
 
-// What is known of a row's smallest selected key.
-struct Threshold {
-  uint32_t found; // its digits so far, in place
-  int32_t left;   // keys to take among those that share these digits
-  int32_t count;  // positions of the row; 0: the row is not scored
-  int32_t unused;
-};
-
-// Unsigned, of the same order; NaN is the lowest; -0.0 becomes +0.0.
-K31_DEVICE uint32_t ordered_score(float v) {
-  v += 0.0f;
-  return v == v ? ordered_bits(v) : 0;
-}
-
 template <Config c, Tile t> struct Team {
-  static constexpr int kHeads = t.heads(c), kDim = c.head_dim, kThreads = t.threads(), kWarps = kThreads / 32;
+  static constexpr int kHeads = t.heads(c), kDim = c.head_dim, kThreads = t.threads();
   static constexpr int kGroups = kHeads / 8, kSteps = kDim / 32; // of the products
+  static constexpr bool kCoded = c.cache_type == DType::i8;
 
   const Args &args;
-  int member, size;     // this block, blocks of the team
-  uint32_t *scores;     // [rows, max_context]
-  uint32_t *histograms; // [digits, rows, bins]
-  int32_t *counts;      // [rows, blocks, 2]
+  int member, size; // this block, blocks of the team
   char *query;
-  float *weights;      // [rows, heads], times head_scale
-  uint32_t *histogram; // [bins]
-  Threshold *state;    // [rows]
-  uint64_t *sums;      // [warps]
-  int64_t begin;       // first row of the row block
+  float *weights; // [rows, heads], times head_scale
+  Group *groups;  // wide
+  Pick<c, t> pick;
+  int64_t begin; // first row of the row block
   int rows;
 
   K31_DEVICE Team(const Args &args, int team, int member, int size) : args(args), member(member), size(size) {
     char *scratch = (char *)args.workspace + team * team_bytes(c, t);
-    scores = (uint32_t *)scratch;
-    histograms = (uint32_t *)(scratch + score_bytes(c, t));
-    counts = (int32_t *)(histograms + kDigits * t.rows * kBins);
+    pick.scores = (uint32_t *)scratch;
+    pick.histograms = (uint32_t *)(scratch + score_bytes(c, t));
+    pick.counts = (int32_t *)(pick.histograms + kDigits * t.rows * kBins);
     char *shared = (char *)shared_memory();
     query = shared;
     weights = (float *)(shared + t.query_bytes(c));
-    histogram = (uint32_t *)((char *)weights + (t.rows * kHeads * 4 + 15) / 16 * 16);
-    state = (Threshold *)(histogram + kBins);
-    sums = (uint64_t *)(state + t.rows);
+    pick.histogram = (uint32_t *)((char *)weights + t.weight_bytes(c));
+    pick.state = (Threshold *)(pick.histogram + kBins);
+    groups = (Group *)(pick.state + t.rows);
+    pick.sums = (uint64_t *)((char *)groups + (t.wide ? t.rows * sizeof(Group) : 0));
   }
 
-  // Positions [first, end) of n that this block counts and writes; first is a multiple of four.
-  struct Part {
-    int first, end;
-  };
-  K31_DEVICE Part part(int n) const {
-    const int length = (int)ceil_div(ceil_div(n, size), 4) * 4;
-    const int64_t first = (int64_t)member * length;
-    return {(int)(first < n ? first : n), (int)(first + length < n ? first + length : n)};
-  }
-  K31_DEVICE uint32_t *histogram_of(int digit, int row) const { return histograms + ((int64_t)digit * t.rows + row) * kBins; }
-  K31_DEVICE const uint32_t *scores_of(int row) const { return scores + (int64_t)row * c.max_context; }
-
-  // Sets up the row block's state; rows that need no scores are written at once. Returns whether any row needs them.
-  K31_DEVICE bool open() {
-    int scored = 0;
-    for (int r = 0; r < rows; ++r) {
-      const int64_t row = begin + r;
-      const int n = (int)position_of(args.batch.segments[args.batch.row_segment[row]], row) + 1;
-      const bool all = n <= c.top_k;
-      scored += !all;
-      if (threadIdx.x == 0)
-        state[r] = {0, c.top_k, all ? 0 : n, 0};
-      if (all && r % size == member)
-        for (int i = threadIdx.x; i < c.top_k; i += kThreads)
-          args.out[row * c.top_k + i] = i < n ? i : -1;
+  // Sets up the state of the row block from row `row` on; rows that need no scores are written at once. Returns whether any row
+  // needs them.
+  K31_DEVICE bool open(int64_t row, int live) {
+    begin = row, rows = live;
+    bool scored = false;
+    __syncthreads(); // the row block before is done with the state
+    for (int r = threadIdx.x; r < rows; r += kThreads) {
+      const int32_t segment = args.batch.row_segment[begin + r];
+      const int n = (int)position_of(args.batch.segments[segment], begin + r) + 1;
+      scored |= n > c.top_k;
+      pick.state[r] = {0, c.top_k, n > c.top_k ? n : 0, segment};
     }
-    __syncthreads();
-    return scored > 0;
+    scored = __syncthreads_or(scored);
+    for (int r = member; r < rows; r += size) {
+      if (pick.state[r].count > 0)
+        continue;
+      const int n = (int)position_of(args.batch.segments[pick.state[r].segment], begin + r) + 1;
+      for (int i = threadIdx.x; i < c.top_k; i += kThreads)
+        args.out[(begin + r) * c.top_k + i] = i < n ? i : -1;
+    }
+    pick.open(args.out + begin * c.top_k, rows, member, size);
+    return scored;
   }
 
   // ---- scores
-  K31_DEVICE void clear_histograms() const {
-    for (int i = member * kThreads + threadIdx.x; i < kDigits * t.rows * kBins; i += size * kThreads)
-      histograms[i] = 0;
-  }
   K31_DEVICE void load_weights() {
     for (int i = threadIdx.x; i < rows * kHeads; i += kThreads) {
       const int r = i / kHeads, h = i % kHeads;
@@ -126,19 +99,29 @@ template <Config c, Tile t> struct Team {
       ((uint4 *)query)[i] = v;
     }
   }
-  // 32 keys of the warp from position `first` on, against the rows [from, to) of one segment.
-  K31_DEVICE void score_keys(const char *keys, int first, int from, int to) const {
+  K31_DEVICE const char *keys_of(int block, int i) const {
+    const int64_t key = (int64_t)block * kBlockTokens + i;
+    return (const char *)args.pages + (kCoded ? key_at(key, kDim) : key * kDim * 2);
+  }
+  // 32 keys of the warp from position `first` on, codes with their scales, against the rows [from, to) of one segment.
+  K31_DEVICE void score_keys(const char *keys, const float *scales, int first, int from, int to) const {
     const int lane = lane_id(), g = lane / 4, q = lane % 4;
-    uint4 a[2][2][kSteps]; // [16 keys, rows g and g + 8]
+    const float scale = kCoded ? scales[q * 8 + g] : 1; // of the key whose score this lane writes
+    uint4 a[2][2][kSteps];                              // [16 keys, rows g and g + 8]
 #pragma unroll
     for (int m = 0; m < 2; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
-        for (int k = 0; k < kSteps; ++k)
-          a[m][half][k] = *(const uint4 *)(keys + (m * 16 + half * 8 + g) * kDim * 2 + k * 64 + q * 16);
+        for (int k = 0; k < kSteps; ++k) {
+          const int key = m * 16 + half * 8 + g;
+          if constexpr (kCoded)
+            a[m][half][k] = decode_integers(*(const uint2 *)(keys + key * kDim + k * 32 + q * 8));
+          else
+            a[m][half][k] = *(const uint4 *)(keys + key * kDim * 2 + k * 64 + q * 16);
+        }
     for (int r = from; r < to; ++r) {
-      const int n = state[r].count;
+      const int n = pick.state[r].count;
       if (first >= n)
         continue;
       const uint4 *b = (const uint4 *)query + r * kGroups * kSteps * 32 + lane;
@@ -174,27 +157,36 @@ template <Config c, Tile t> struct Team {
       const float mine = q == 0 ? total[0][0] : q == 1 ? total[0][1] : q == 2 ? total[1][0] : total[1][1];
       const int at = first + q * 8 + g;
       if (at < n)
-        scores[(int64_t)r * c.max_context + at] = ordered_score(mine);
+        pick.scores_of(r)[at] = ordered_score(kCoded ? mine * scale : mine);
     }
+  }
+  // Value d of a key, without its scale.
+  K31_DEVICE float key_value(int64_t key, int d) const {
+    if constexpr (kCoded)
+      return (float)((const signed char *)args.pages)[key_at(key, kDim) + d];
+    else
+      return load<c.cache_type>(args.pages, key * kDim + d);
   }
   // One key a thread, plain products with one row.
   K31_DEVICE void score_plain(const int32_t *table, int page, int r) const {
-    const int n = state[r].count;
+    const int n = pick.state[r].count;
     for (int i = threadIdx.x; i < kBlockTokens && page * kBlockTokens + i < n; i += kThreads) {
-      const int64_t key = ((int64_t)table[page] * kBlockTokens + i) * kDim;
+      const int64_t key = (int64_t)table[page] * kBlockTokens + i;
       float total = 0;
       for (int h = 0; h < c.heads; ++h) {
         float dot = 0;
         for (int d = 0; d < kDim; ++d)
-          dot += ((const float *)query)[h * kDim + d] * load<c.cache_type>(args.pages, key + d);
+          dot += ((const float *)query)[h * kDim + d] * key_value(key, d);
         dot *= c.scale;
         total += (dot < 0 ? 0 : dot) * weights[r * kHeads + h];
       }
-      scores[(int64_t)r * c.max_context + page * kBlockTokens + i] = ordered_score(total);
+      if constexpr (kCoded)
+        total *= *(const float *)((const char *)args.pages + key_scale_at(key, kDim));
+      pick.scores_of(r)[page * kBlockTokens + i] = ordered_score(total);
     }
   }
   // Pages of the row block, segment by segment, go to the blocks of the team in turns.
-  K31_DEVICE void score() {
+  K31_DEVICE void score_few() {
     load_weights();
     if constexpr (t.products(c))
       load_fragments();
@@ -205,14 +197,15 @@ template <Config c, Tile t> struct Team {
       const int32_t *table = args.batch.block_table + (int64_t)s * c.blocks;
       for (to = from + 1; to < rows && args.batch.row_segment[begin + to] == s; ++to) {
       }
-      const int n = state[to - 1].count, pages = (int)ceil_div(n, kBlockTokens); // later rows see more
+      const int n = pick.state[to - 1].count, pages = (int)ceil_div(n, kBlockTokens); // later rows see more
       const int turn = (member - items % size + size) % size;
       items += pages;
       if constexpr (t.products(c)) {
         for (int page = turn; page < pages; page += size)
           for (int i = warp_id() * 32; i < kBlockTokens && page * kBlockTokens + i < n; i += kThreads)
-            score_keys((const char *)args.pages + ((int64_t)table[page] * kBlockTokens + i) * kDim * 2, page * kBlockTokens + i,
-                       from, to);
+            score_keys(keys_of(table[page], i),
+                       (const float *)((const char *)args.pages + key_scale_at((int64_t)table[page] * kBlockTokens + i, kDim)),
+                       page * kBlockTokens + i, from, to);
       } else {
         for (int r = from; r < to; ++r) {
           __syncthreads();
@@ -226,140 +219,39 @@ template <Config c, Tile t> struct Team {
     }
   }
 
-  // ---- selection
-  template <int digit> K31_DEVICE void count_digit() {
-    constexpr int shift = digit == 0 ? 21 : digit == 1 ? 10 : 0, known = digit == 0 ? 32 : digit == 1 ? 21 : 10;
-    constexpr uint32_t mask = digit == 2 ? 1023 : 2047;
-    for (int r = 0; r < rows; ++r) {
-      if (state[r].count == 0)
-        continue;
-      for (int i = threadIdx.x; i < kBins; i += kThreads)
-        histogram[i] = 0;
-      __syncthreads();
-      const Part p = part(state[r].count);
-      const uint32_t *keys = scores_of(r), found = state[r].found;
-      // Neighbours often share a bin: runs are counted in registers first.
-      uint32_t bin = 0, run = 0;
-      for (int i = p.first + threadIdx.x; i < p.end; i += kThreads) {
-        const uint32_t key = __ldcg(keys + i);
-        if (known < 32 && (key ^ found) >> (known & 31))
-          continue;
-        const uint32_t b = key >> shift & mask;
-        if (b == bin) {
-          ++run;
-        } else {
-          if (run)
-            atomicAdd(&histogram[bin], run);
-          bin = b, run = 1;
+  // ---- many rows
+  // Rows of one segment in groups; returns their number, and how many tiles they have together.
+  K31_DEVICE int find_groups(int &tiles) {
+    int *found = (int *)pick.sums;
+    if (threadIdx.x == 0) {
+      int count = 0, all = 0;
+      for (int r = 0, to; r < rows; r = to) {
+        const int32_t segment = pick.state[r].segment;
+        for (to = r + 1; to < rows && to - r < t.group(c) && pick.state[to].segment == segment; ++to) {
         }
+        groups[count++] = {r, to - r, segment, all};
+        all += (int)ceil_div(pick.state[to - 1].count, kWideKeys); // later rows see more
       }
-      if (run)
-        atomicAdd(&histogram[bin], run);
-      __syncthreads();
-      uint32_t *all = histogram_of(digit, r);
-      for (int i = threadIdx.x; i < kBins; i += kThreads)
-        if (histogram[i])
-          atomicAdd(&all[i], histogram[i]);
-      __syncthreads();
+      found[0] = count, found[1] = all;
     }
-  }
-  // Finds the bin that holds the `left`-th highest key of the row; every block does the same.
-  template <int digit> K31_DEVICE void find_bin() {
-    constexpr int shift = digit == 0 ? 21 : digit == 1 ? 10 : 0, kEach = kBins / kThreads;
-    for (int r = 0; r < rows; ++r) {
-      if (state[r].count == 0)
-        continue;
-      const uint32_t *all = histogram_of(digit, r);
-      const int top = kBins - 1 - (int)threadIdx.x * kEach; // this thread's bins, from the highest down
-      uint32_t mine[kEach], sum = 0;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        sum += mine[i] = __ldcg(all + top - i);
-      const uint32_t left = (uint32_t)state[r].left;
-      uint32_t above = prefix(sum);
-      __syncthreads();
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (above < left && left <= above + mine[i]) {
-          state[r].found |= (uint32_t)(top - i) << shift;
-          state[r].left = (int32_t)(left - above);
-        }
-        above += mine[i];
-      }
-      __syncthreads();
-    }
-  }
-  // Sum of the values of lower threads.
-  template <class V> K31_DEVICE V prefix(V v) {
-    const V before = warp_prefix(v);
-    if (lane_id() == 31)
-      sums[warp_id()] = before + v;
     __syncthreads();
-    V base = 0;
-    for (int w = 0; w < warp_id(); ++w)
-      base += (V)sums[w];
+    const int count = found[0];
+    tiles = found[1];
     __syncthreads();
-    return base + before;
+    return count;
   }
-  // Keys above and equal to the smallest selected one, in this block's part of each row.
-  K31_DEVICE void count_selected() {
-    for (int r = 0; r < rows; ++r) {
-      if (state[r].count == 0)
-        continue;
-      const Part p = part(state[r].count);
-      const uint32_t *keys = scores_of(r), lowest = state[r].found;
-      int32_t above = 0, equal = 0;
-      for (int i = p.first + threadIdx.x; i < p.end; i += kThreads) {
-        const uint32_t key = __ldcg(keys + i);
-        above += key > lowest, equal += key == lowest;
-      }
-      const uint64_t total = block_sum<kThreads>((uint64_t)above << 32 | (uint32_t)equal, sums);
-      if (threadIdx.x == 0) {
-        counts[(r * t.blocks + member) * 2] = (int32_t)(total >> 32);
-        counts[(r * t.blocks + member) * 2 + 1] = (int32_t)total;
-      }
-    }
-  }
-  // Positions, ascending: those above, and the first `left` of the equal ones.
-  K31_DEVICE void write_selected() {
-    for (int r = 0; r < rows; ++r) {
-      if (state[r].count == 0)
-        continue;
-      uint64_t before = 0; // of lower blocks: above << 32 | equal
-      for (int m = threadIdx.x; m < member; m += kThreads)
-        before += (uint64_t)__ldcg(counts + (r * t.blocks + m) * 2) << 32 | (uint32_t)__ldcg(counts + (r * t.blocks + m) * 2 + 1);
-      before = block_sum<kThreads>(before, sums);
-      const Part p = part(state[r].count);
-      const uint32_t *keys = scores_of(r), lowest = state[r].found;
-      const int32_t ties = state[r].left;
-      int32_t *out = args.out + (begin + r) * c.top_k;
-      constexpr int kEach = 4;
-      for (int base = p.first; base < p.end; base += kThreads * kEach) {
-        const int first = base + threadIdx.x * kEach;
-        uint32_t key[kEach];
-        uint64_t mine = 0;
-#pragma unroll
-        for (int i = 0; i < kEach; ++i) {
-          key[i] = first + i < p.end ? __ldcg(keys + first + i) : 0;
-          mine += first + i < p.end ? (uint64_t)(key[i] > lowest) << 32 | (uint64_t)(key[i] == lowest) : 0;
-        }
-        const uint64_t lower = prefix(mine);
-        int32_t above = (int32_t)((before + lower) >> 32), equal = (int32_t)(before + lower);
-#pragma unroll
-        for (int i = 0; i < kEach; ++i) {
-          if (first + i >= p.end)
-            continue;
-          const int32_t at = above + (equal < ties ? equal : ties);
-          if (key[i] > lowest || (key[i] == lowest && equal < ties))
-            out[at] = first + i;
-          above += key[i] > lowest, equal += key[i] == lowest;
-        }
-        if (threadIdx.x == kThreads - 1)
-          sums[kWarps] = lower + mine;
-        __syncthreads();
-        before += sums[kWarps];
-      }
-      __syncthreads();
+  K31_DEVICE void score_many() {
+    unsigned char *at = (unsigned char *)query;
+    const Wide<c, t> wide{args, at, at + kWideColumns * kDim * 2, weights, &pick.state[0].count, pick.scores};
+    int tiles;
+    const int count = find_groups(tiles);
+    const int first = (int)((int64_t)tiles * member / size), last = (int)((int64_t)tiles * (member + 1) / size);
+    for (int g = 0; g < count; ++g) {
+      const Group group = groups[g];
+      const int end = g + 1 < count ? groups[g + 1].begin : tiles;
+      const int from = first > group.begin ? first : group.begin, to = last < end ? last : end;
+      if (from < to)
+        wide.score(group, begin + group.first, from - group.begin, to - group.begin, weights);
     }
   }
 };
@@ -373,29 +265,17 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     return;
   Meeting &meeting = meeting_of<c, t>(team);
   Team<c, t> x(args, team, (int)blockIdx.x % size, size);
+  auto &pick = x.pick;
   for (int64_t block = team; block < blocks; block += teams) {
-    x.begin = block * t.rows;
-    x.rows = least(t.rows, live - x.begin);
-    const bool scored = x.open();
-    if (!scored) {
-      __syncthreads();
+    if (!x.open(block * t.rows, least(t.rows, live - block * t.rows)))
       continue;
-    }
-    x.clear_histograms();
-    x.score();
+    pick.clear_histograms();
+    if constexpr (t.wide)
+      x.score_many();
+    else
+      x.score_few();
     meet(meeting, size);
-    x.template count_digit<0>();
-    meet(meeting, size);
-    x.template find_bin<0>();
-    x.template count_digit<1>();
-    meet(meeting, size);
-    x.template find_bin<1>();
-    x.template count_digit<2>();
-    meet(meeting, size);
-    x.template find_bin<2>();
-    x.count_selected();
-    meet(meeting, size);
-    x.write_selected();
+    pick.select([&] { meet(meeting, size); });
     meet(meeting, size); // the next row block takes the same scratch
   }
 }

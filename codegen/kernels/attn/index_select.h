@@ -2,7 +2,7 @@
 // I(t, s) = sum_h w[t, h] relu(scale q[t, h] . k(s)) for s <= t; higher score first, equal scores: lower position first.
 // Zero scores are +0.0 before any comparison. Indices are positions in the sequence, ascending, padded with -1.
 #pragma once
-#include "codegen/kernels/common/types.h"
+#include "codegen/kernels/common/fp8.h"
 
 namespace k31::kernels::index_select {
 
@@ -24,12 +24,13 @@ struct Config {
   DType q_type = DType::bf16;
   DType w_type = DType::f32;
   DType cache_type = DType::bf16;
+  int32_t runs = 0; // 1: many rows of a segment follow each other; CUDA scores them together
 
   template <class F> static void fields(F &&f) {
     f("rows", &Config::rows), f("heads", &Config::heads), f("head_dim", &Config::head_dim), f("top_k", &Config::top_k),
         f("max_context", &Config::max_context), f("ld_q", &Config::ld_q), f("ld_w", &Config::ld_w), f("blocks", &Config::blocks),
         f("scale", &Config::scale), f("head_scale", &Config::head_scale), f("q_type", &Config::q_type),
-        f("w_type", &Config::w_type), f("cache_type", &Config::cache_type);
+        f("w_type", &Config::w_type), f("cache_type", &Config::cache_type), f("runs", &Config::runs);
   }
   // What the host kernel holds on its stack; heads are rounded up to its tile of 4, a head's values to 16 lanes.
   template <class F> constexpr void host_limits(F &&f) const {
@@ -41,7 +42,7 @@ struct Config {
 struct Args {
   const void *q;     // [T, heads * head_dim]
   const void *w;     // [T, heads]
-  const void *pages; // [blocks of the pool, 256, head_dim]
+  const void *pages; // [blocks of the pool, 256, head_dim], i8: pages of keys (fp8.h)
   Batch batch;
   int32_t *out;    // [T, top_k]
   void *workspace; // host: [tasks, 2, max_context] uint32, all keys of a row, then the candidates of a digit

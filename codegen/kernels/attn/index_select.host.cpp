@@ -6,7 +6,7 @@
 // equals are taken, and one walk in ascending position writes the indices. All of it is linear in the context; the workspace row
 // holds the keys and, behind them, the candidates of the next digit.
 #include "codegen/kernels/attn/index_select.h"
-#include "codegen/kernels/common/host.h"
+#include "codegen/kernels/common/fp8_lanes.h"
 
 namespace k31::kernels::index_select {
 extern "C" {
@@ -41,14 +41,21 @@ K31_INLINE void load_query(const Args *args, int64_t row, Query &x) {
 K31_INLINE void load_keys(const Args *args, const int32_t *table, int64_t s, int64_t last, float *keys) {
   const Config &c = k31_config;
   if (s + kKeys <= last) { // the next tile, contiguous since a block holds whole tiles, starts its way from memory
-    const char *ahead = (const char *)args->pages + cache_row(table, s + kKeys) * c.head_dim * bytes_of(c.cache_type);
+    const int64_t row = cache_row(table, s + kKeys);
+    const char *ahead = (const char *)args->pages +
+                        (c.cache_type == DType::i8 ? key_at(row, c.head_dim) : row * c.head_dim * bytes_of(c.cache_type));
     for (int64_t byte = 0; byte < kKeys * c.head_dim * bytes_of(c.cache_type); byte += 64)
       __builtin_prefetch(ahead + byte, 0, 3);
   }
   for (int half = 0; half < kKeys; half += kLanes) {
-    int64_t at[kLanes];
-    for (int i = 0; i < kLanes; ++i)
-      at[i] = cache_row(table, s + half + i < last ? s + half + i : last) * c.head_dim;
+    int64_t at[kLanes]; // of the first value of a key
+    float scale[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      const int64_t row = cache_row(table, s + half + i < last ? s + half + i : last);
+      at[i] = c.cache_type == DType::i8 ? key_at(row, c.head_dim) : row * c.head_dim;
+      if (c.cache_type == DType::i8)
+        memcpy(&scale[i], (const char *)args->pages + key_scale_at(row, c.head_dim), 4);
+    }
     if (c.cache_type == DType::bf16 && c.head_dim % (2 * kLanes) == 0) {
       // Pairs of values travel as one lane: half the shuffles.
       for (int d = 0; d < c.head_dim; d += 2 * kLanes) {
@@ -67,7 +74,8 @@ K31_INLINE void load_keys(const Args *args, const int32_t *table, int64_t s, int
       int n = c.head_dim - d < kLanes ? c.head_dim - d : kLanes;
       f32x16 v[kLanes];
       for (int i = 0; i < kLanes; ++i)
-        v[i] = load_part(args->pages, c.cache_type, at[i] + d, n);
+        v[i] = c.cache_type == DType::i8 ? load_codes((const uint8_t *)args->pages + at[i] + d, DType::i8, n, scale[i])
+                                         : load_part(args->pages, c.cache_type, at[i] + d, n);
       transpose16(v);
       for (int i = 0; i < kLanes; ++i)
         store16(keys, DType::f32, (d + i) * kKeys + half, v[i]);

@@ -27,7 +27,7 @@ extern "C" {
 __attribute__((weak)) int32_t k31_vector_bytes = 64;
 }
 
-K31_INLINE int64_t bytes_of(DType t) { return t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
+K31_INLINE int64_t bytes_of(DType t) { return t == DType::bf16 ? 2 : t == DType::f32 || t == DType::i32 ? 4 : 1; }
 K31_INLINE const void *element(const void *p, DType t, int64_t i) { return (const char *)p + i * bytes_of(t); }
 K31_INLINE void *element(void *p, DType t, int64_t i) { return (char *)p + i * bytes_of(t); }
 

@@ -55,6 +55,26 @@ K31_DEVICE float from_bf16(uint16_t v) { return __uint_as_float((uint32_t)v << 1
 K31_DEVICE float bf16_low(uint32_t pair) { return __uint_as_float(pair << 16); }
 K31_DEVICE float bf16_high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); }
 
+// Two floats as e4m3 codes, `low` in the lower byte; round to nearest, ties to even.
+K31_DEVICE uint32_t pack_e4m3(float low, float high) {
+  uint16_t v;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(high), "f"(low));
+  return v;
+}
+
+K31_DEVICE uint32_t subtract_bf16x2(uint32_t a, uint32_t b) {
+  uint32_t v;
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+  return v;
+}
+
+// The larger one; NaN when one is NaN.
+K31_DEVICE float max_or_nan(float a, float b) {
+  float v;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
+  return v;
+}
+
 // Product of two pairs of bf16. Subnormal inputs count: PTX flushes none without .ftz.
 K31_DEVICE uint32_t multiply_bf16x2(uint32_t a, uint32_t b) {
   uint32_t v;

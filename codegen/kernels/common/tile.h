@@ -18,7 +18,7 @@ constexpr int32_t kMaxGridY = 65535;
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int32_t least(int64_t a, int64_t b) { return (int32_t)(a < b ? a : b); }
 constexpr int32_t most(int64_t a, int64_t b) { return (int32_t)(a > b ? a : b); }
-constexpr int32_t bytes_of_type(DType t) { return t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
+constexpr int32_t bytes_of_type(DType t) { return t == DType::bf16 ? 2 : t == DType::f32 || t == DType::i32 ? 4 : 1; }
 
 // Blocks that a multiprocessor has to hold at once, so that the compiler keeps to their share of registers.
 template <class Tile> constexpr int32_t blocks_at_once(const Tile &t) {

@@ -19,7 +19,8 @@ typedef unsigned long uint64_t;
 
 namespace k31::kernels {
 
-enum class DType : int32_t { f32 = 0, bf16 = 1, u8 = 2, i32 = 3 };
+// f8, i8: codes with scales, in caches only (fp8.h).
+enum class DType : int32_t { f32 = 0, bf16 = 1, u8 = 2, i32 = 3, f8 = 4, i8 = 5 };
 
 // One run of consecutive tokens of one sequence inside an entry. All fields are filled by the engine at Run.
 struct Segment {

@@ -92,7 +92,7 @@ Value convert(OpsBuilder &o, model::DSAOp op) {
   Value q = o.linear(o.get(op.getQa()), o.symbol(w, "wq_b"), o.activation);
   Value key = layerNorm(o, o.linear(x, o.symbol(w, "wk"), o.activation), o.symbol(w, "k_norm"), o.symbol(w, "k_norm_bias"),
                         op.getEps().convertToFloat());
-  Value keys = o.cache(attn::CacheKind::index, {kBlockTokens, static_cast<int64_t>(op.getHeadDim())}, o.activation);
+  Value keys = o.pagedCache(attn::CacheKind::index, static_cast<int64_t>(op.getHeadDim()), 0);
   o.append("self_attn.indexer.keys", key, keys, 0);
   Value headWeights = o.linear(x, o.symbol(w, "weights_proj"), o.f32());
   return attn::IndexSelectOp::create(o.b, o.at("self_attn.indexer.select"), q, headWeights, keys, o.batch, op.getHeads(),
@@ -108,7 +108,7 @@ static Value appendLatent(OpsBuilder &o, model::MLAOp op, Value x) {
     both = o.allGather(both, coll::Axis::tp); // before the norm: one collective for latent row and key
   OnRows all(o, o.all);
   Value latent = o.rmsNorm(o.columns(both, 0, rank), o.symbol(w, "kv_a_layernorm"), op.getEps().convertToFloat());
-  Value cache = o.cache(attn::CacheKind::latent, {kBlockTokens, width}, o.activation);
+  Value cache = o.pagedCache(attn::CacheKind::latent, width, rank);
   o.append("self_attn.latent", latent, cache, 0);
   o.append("self_attn.shared_key", o.columns(both, rank, width), cache, rank);
   return cache;

@@ -61,9 +61,11 @@ FailureOr<TextForm> formOf(func::FuncOp text) {
 class Converter {
 public:
   Converter(ModuleOp module, func::FuncOp text, TextForm form, const EntryOptions &options, const Mesh &mesh, Type activation,
-            LayersOf layers)
+            Type cacheElement, LayersOf layers)
       : module(module), text(text), form(form), options(options), activation(activation), layers(std::move(layers)),
-        state(module, mesh), cuts(text, mesh.pp), b(module.getContext()) {}
+        state(module, mesh), cuts(text, mesh.pp), b(module.getContext()) {
+    state.cacheElement = cacheElement;
+  }
 
   LogicalResult run() {
     SmallVector<func::FuncOp> bodies;
@@ -322,6 +324,18 @@ private:
   OpBuilder b;
 };
 
+// Paged caches hold activations unless k31.options says kv_dtype.
+FailureOr<Type> cacheElementOf(ModuleOp module, Type activation) {
+  auto wanted = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("kv_dtype");
+  if (!wanted)
+    return activation;
+  if (wanted.getValue() == "bf16")
+    return Type(BFloat16Type::get(module.getContext()));
+  if (wanted.getValue() == "fp8")
+    return Type(Float8E4M3FNType::get(module.getContext()));
+  return module.emitError("k31.options: kv_dtype is ") << wanted << ", expected \"bf16\" or \"fp8\"";
+}
+
 struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<nn::NNDialect, attn::AttnDialect, moe::MoeDialect, coll::CollDialect, arith::ArithDialect, math::MathDialect,
@@ -350,11 +364,14 @@ struct ConvertK31ToOpsPass : impl::ConvertK31ToOpsBase<ConvertK31ToOpsPass> {
     auto wanted = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("activations");
     if (wanted && wanted.getValue() != (activation.isF32() ? "fp32" : "bf16"))
       return module.emitError("k31.options: activations is ") << wanted << ", but the model was imported with " << activation;
+    FailureOr<Type> caches = cacheElementOf(module, activation);
+    if (failed(caches))
+      return failure();
     const int64_t calls = llvm::range_size(text.getOps<func::CallOp>());
     if (mesh->pp > calls)
       return module.emitError("--mesh pp=") << mesh->pp << ": a plan of " << calls << " layers has at most " << calls
                                             << " pipeline stages";
-    return Converter(module, text, *form, *options, *mesh, activation, std::move(*layers)).run();
+    return Converter(module, text, *form, *options, *mesh, activation, *caches, std::move(*layers)).run();
   }
 };
 

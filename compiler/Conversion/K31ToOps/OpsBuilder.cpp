@@ -181,8 +181,18 @@ Value OpsBuilder::add(StringRef label, Value x, Value y) {
 }
 
 Value OpsBuilder::cache(attn::CacheKind kind, ArrayRef<int64_t> unit, Type element) {
-  auto type = attn::CacheType::get(b.getContext(), kind, unit, element, attn::CacheSharding::replicated);
-  std::string name = "pool." + attn::stringifyCacheKind(kind).str();
+  return cache(attn::CacheType::get(b.getContext(), kind, unit, element, 0, attn::CacheSharding::replicated));
+}
+
+Value OpsBuilder::pagedCache(attn::CacheKind kind, int64_t width, int64_t codes) {
+  const bool coded = isa<Float8E4M3FNType>(state.cacheElement), latent = kind == attn::CacheKind::latent;
+  const Type element = coded && !latent ? b.getI8Type() : state.cacheElement; // keys as integers: docs/decisions
+  return cache(attn::CacheType::get(b.getContext(), kind, {kBlockTokens, width}, element, coded && latent ? codes : 0,
+                                    attn::CacheSharding::replicated));
+}
+
+Value OpsBuilder::cache(attn::CacheType type) {
+  std::string name = "pool." + attn::stringifyCacheKind(type.getKind()).str();
   std::string pool = state.pool(at(name), type, layers);
   return attn::CacheOp::create(b, at(pool), type, FlatSymbolRefAttr::get(b.getContext(), pool), layer);
 }

@@ -46,7 +46,8 @@ public:
   void refuse(const std::string &why);
 
   const Mesh mesh;
-  bool failed = false; // a diagnostic was given
+  bool failed = false;     // a diagnostic was given
+  mlir::Type cacheElement; // of paged caches
 
 private:
   struct Pool {
@@ -108,6 +109,10 @@ public:
   mlir::Value rmsNorm(mlir::Value x, mlir::FlatSymbolRefAttr gain, double eps);
   mlir::Value add(llvm::StringRef label, mlir::Value x, mlir::Value y);
   mlir::Value cache(attn::CacheKind kind, llvm::ArrayRef<int64_t> unit, mlir::Type element);
+  // A paged cache of `width` values a row, in the element type that the options ask for; fp8: the first `codes` of
+  // a latent row are codes, and all of a key.
+  mlir::Value pagedCache(attn::CacheKind kind, int64_t width, int64_t codes);
+  mlir::Value cache(attn::CacheType type);
   // Every rank's cache gets all rows: on own rows those of the tp group are gathered first.
   void append(llvm::StringRef label, mlir::Value x, mlir::Value cache, int64_t begin);
 

@@ -41,14 +41,13 @@ static FailureOr<StateBytes> buildStage(ModuleOp module, OpBuilder &builder, int
       return pool.emitOpError("needs ") << units << " units of " << type.getUnitBytes() << " bytes for each of "
                                         << place.members.size()
                                         << " layers, more than 64 bits count; lower max_context, max_batch or cache_tokens";
-    SmallVector<int64_t> shape{units};
-    llvm::append_range(shape, type.getShape());
-    place.type = RankedTensorType::get(shape, type.getElement());
+    place.type = type.getStored(units);
     place.stride = aligned(byteSize(place.type));
     place.begin = type.isPaged() ? bytes.paged : bytes.slotted;
     for (auto [i, layer] : llvm::enumerate(place.members))
       planir::StateMemberOp::create(builder, pool.getLoc(), kindOf(type.getKind()), layer, type.isPaged() ? "cache" : "state",
-                                    place.begin + int64_t(i) * place.stride, type.getUnitBytes(), units, stage);
+                                    place.begin + int64_t(i) * place.stride, type.getUnitBytes(), units, stage,
+                                    type.getRowCodes());
     (type.isPaged() ? bytes.paged : bytes.slotted) = end;
     places[pool.getSymName()] = std::move(place);
   }

@@ -21,8 +21,36 @@ func.func private @f(!attn.cache<kda, [2, 16, 16], bf16>)
 
 // -----
 
-// expected-error @below {{a index cache holds bf16 or f32, found 'i8'}}
-func.func private @f(!attn.cache<index, [256, 16], i8>)
+// expected-error @below {{a index cache holds bf16, f32 or i8, found 'f8E4M3FN'}}
+func.func private @f(!attn.cache<index, [256, 16], f8E4M3FN>)
+
+// -----
+
+// expected-error @below {{only a latent cache of f8E4M3FN names its codes, found 16}}
+func.func private @f(!attn.cache<index, [256, 16], i8 codes 16>)
+
+// -----
+
+// expected-error @below {{a conv cache holds bf16 or f32, found 'f8E4M3FN'}}
+func.func private @f(!attn.cache<conv, [3, 16], f8E4M3FN>)
+
+// -----
+
+// expected-error @below {{a latent row of 20 values has a multiple of 4 of them as codes and an even rest, found 18 codes}}
+func.func private @f(!attn.cache<latent, [256, 20], f8E4M3FN codes 18>)
+
+// -----
+
+// expected-error @below {{a latent row of 21 values has a multiple of 4 of them as codes and an even rest, found 16 codes}}
+func.func private @f(!attn.cache<latent, [256, 21], f8E4M3FN codes 16>)
+
+// -----
+
+func.func @f(%x: tensor<8x8xbf16>, %c: !attn.cache<latent, [256, 20], f8E4M3FN codes 16>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{columns [8, 16) are a part of the 16 codes of a cache row, which are written together}}
+  attn.append %x to %c at 8, %b : tensor<8x8xbf16>, !attn.cache<latent, [256, 20], f8E4M3FN codes 16>, !attn.batch<rows = 8, segments = 2, blocks = 4>
+  return
+}
 
 // -----
 

@@ -7,6 +7,10 @@
 attn.pool @latent members [3, 7] : !attn.cache<latent, [256, 20], bf16>
 // CHECK: attn.pool @keys members [3] : !attn.cache<index, [256, 16], bf16, paged>
 attn.pool @keys members [3] : !attn.cache<index, [256, 16], bf16, paged>
+// CHECK: attn.pool @latent_codes members [3] : !attn.cache<latent, [256, 20], f8E4M3FN codes 16>
+attn.pool @latent_codes members [3] : !attn.cache<latent, [256, 20], f8E4M3FN codes 16>
+// CHECK: attn.pool @key_codes members [3] : !attn.cache<index, [256, 16], i8, paged>
+attn.pool @key_codes members [3] : !attn.cache<index, [256, 16], i8, paged>
 attn.pool @state members [0, 1] : !attn.cache<kda, [2, 16, 16], f32>
 attn.pool @window members [0, 1] : !attn.cache<conv, [3, 32], bf16>
 

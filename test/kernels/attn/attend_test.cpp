@@ -27,15 +27,18 @@ struct Problem {
   static constexpr int kHeadGap = 7; // a head's query has other values before its shared part
   Case t;
   BatchData batch;
-  Tensor q, q_shared, pages, indices, out, lse;
+  Tensor q, q_shared, pages, indices, out, lse, coded; // coded: fp8, of which `pages` has the values
   float scale = 1 / std::sqrt((float)(t.latent + t.shared));
 
   Problem(const Case &t, const std::vector<BatchData::Run> &runs)
       : t(t), batch(runs), q(t.q_type, batch.rows(), t.heads * t.latent, t.heads * t.latent + 5),
         q_shared(t.q_type, batch.rows(), t.heads * (kHeadGap + t.shared)),
-        pages(filled_pool(batch, t.cache_type, t.latent + t.shared)), indices(DType::i32, batch.rows(), std::max(t.top_k, 1)),
+        pages(filled_pool(batch, t.cache_type == DType::f8 ? DType::f32 : t.cache_type, t.latent + t.shared)),
+        indices(DType::i32, batch.rows(), std::max(t.top_k, 1)),
         out(t.out_type, batch.rows(), t.heads * t.latent, t.heads * t.latent + 3), lse(DType::f32, batch.rows(), t.heads) {
     q.fill_normal(t.q_scale, batch.live());
+    if (t.cache_type == DType::f8)
+      coded = coded_latent_pool(pages, t.latent);
     for (int r = 0; r < batch.live(); ++r)
       for (int h = 0; h < t.heads; ++h)
         for (int d = 0; d < t.shared; ++d) // the gap stays poison
@@ -57,7 +60,7 @@ struct Problem {
     k31_config = {batch.rows(), t.heads,       t.latent,      t.shared, (int)q.ld(), (int)q_shared.ld(), kHeadGap + t.shared,
                   t.top_k,      (int)out.ld(), batch.columns, t.lse,    scale,       t.q_type,           t.q_type,
                   t.cache_type, t.out_type,    kHeadGap};
-    Args args{q.data(), q_shared.data(), pages.data(), batch.view(), {}};
+    Args args{q.data(), q_shared.data(), t.cache_type == DType::f8 ? coded.data() : pages.data(), batch.view(), {}};
     int i = 0;
     if (t.top_k)
       args.tail[i++] = indices.data();
@@ -143,6 +146,15 @@ TEST(Attend, Types) {
     for (DType cache : {DType::f32, DType::bf16})
       for (DType out : {DType::f32, DType::bf16})
         check({6, 64, 16, 0, true, q, cache, out}, 3);
+}
+
+TEST(Attend, Codes) {
+  for (int top_k : {0, 17})
+    for (DType q : {DType::f32, DType::bf16}) {
+      check({6, 64, 16, top_k, true, q, DType::f8, DType::f32}, 3);
+      check({3, 132, 6, top_k, false, q, DType::f8, q}, 2);
+      check({5, 512, 64, top_k, true, q, DType::f8, q}, 3);
+    }
 }
 
 // Scores of some hundreds: the maximum must move before anything is exponentiated.

@@ -15,9 +15,10 @@ namespace {
 struct Problem {
   int heads, dim, top_k;
   BatchData batch;
-  Tensor q, w, pages, out, workspace;
-  float scale = 0.25f, head_scale = 0.5f; // powers of two: no rounding
+  Tensor q, w, pages, out, workspace, coded; // coded: integers, of which `pages` has the values
+  float scale = 0.25f, head_scale = 0.5f;    // powers of two: no rounding
   DType type;
+  bool coded_keys = false;
 
   Problem(int heads, int dim, int top_k, const std::vector<BatchData::Run> &runs, DType type = DType::bf16)
       : heads(heads), dim(dim), top_k(top_k), batch(runs), q(type, batch.rows(), heads * dim, heads * dim + 3),
@@ -35,12 +36,37 @@ struct Problem {
         for (int d = 0; d < dim; ++d)
           pages.set(batch.cache_row(s, p), d, (float)uniform_int(-2, 2));
   }
+  // Scales of keys of small integers become 1: the first value is 127, which no query looks at.
+  void make_scales_one() {
+    for (int r = 0; r < batch.live(); ++r)
+      for (int h = 0; h < heads; ++h)
+        q.set(r, h * dim, 0);
+    for (int s = 0; s < batch.live_segments(); ++s)
+      for (int p = 0; p < batch.segments[s].start + batch.segments[s].length; ++p)
+        pages.set(batch.cache_row(s, p), 0, 127);
+  }
+  void make_codes() { // of fp32 keys
+    coded = coded_key_pool(pages), coded_keys = true;
+  }
   void run(uint32_t tasks) {
     const int context = batch.columns * 256;
     workspace = Tensor(DType::i32, tasks, 2 * context);
-    k31_config = {batch.rows(),  heads, dim,        top_k, context,  (int)q.ld(), (int)w.ld(),
-                  batch.columns, scale, head_scale, type,  w.type(), type};
-    launch(k31_entry, Args{q.data(), w.data(), pages.data(), batch.view(), out.as<int32_t>(), workspace.data()}, tasks);
+    k31_config = {batch.rows(),
+                  heads,
+                  dim,
+                  top_k,
+                  context,
+                  (int)q.ld(),
+                  (int)w.ld(),
+                  batch.columns,
+                  scale,
+                  head_scale,
+                  type,
+                  w.type(),
+                  coded_keys ? DType::i8 : type};
+    launch(k31_entry,
+           Args{q.data(), w.data(), coded_keys ? coded.data() : pages.data(), batch.view(), out.as<int32_t>(), workspace.data()},
+           tasks);
     EXPECT_TRUE(workspace.untouched_outside(tasks));
     EXPECT_TRUE(out.untouched_outside(batch.live())) << "a dead row was written";
   }
@@ -110,6 +136,41 @@ TEST(IndexSelect, BlockBoundaries) {
       p.run(2);
       p.expect_exact();
     }
+}
+
+TEST(IndexSelect, CodesOfExactKeys) {
+  for (uint32_t tasks : {1u, 3u})
+    for (auto [heads, dim, top_k] : {std::tuple(3, 16, 31), {4, 24, 64}, {32, 128, 100}}) {
+      Problem p(heads, dim, top_k, {{0, 70}, {255, 1}, {256, 1}, {254, 5}, {600, 2}, {0, 1}}, DType::f32);
+      p.make_exact();
+      p.make_scales_one();
+      p.make_codes();
+      p.run(tasks);
+      p.expect_exact();
+    }
+}
+
+// What was planted is found, and the rest is almost the same set as with plain keys.
+TEST(IndexSelect, CodesKeepTheSet) {
+  int common = 0, all = 0;
+  for (int n = 0; n < 4; ++n) {
+    Problem p(32, 128, 256, {{2000, 2}}, DType::f32);
+    const int planted = 300 + 500 * n % 1900;
+    int head = 0;
+    for (int h = 1; h < 32; ++h)
+      head = p.w.at(0, h) > p.w.at(0, head) ? h : head;
+    for (int d = 0; d < 128; ++d)
+      p.pages.set(p.batch.cache_row(0, planted), d, 2 * p.q.at(0, head * 128 + d));
+    p.run(1);
+    const std::vector<int> plain = p.selected(0);
+    p.make_codes();
+    p.run(1);
+    for (int s : p.selected(0))
+      common += std::binary_search(plain.begin(), plain.end(), s), ++all;
+    const std::vector<int> found = p.selected(0);
+    EXPECT_TRUE(std::binary_search(found.begin(), found.end(), planted));
+  }
+  EXPECT_GT(common, all * 0.99) << common << " of " << all; // of normal scores, which lie dense
 }
 
 TEST(IndexSelect, AllZeroScoresTakeTheLowestPositions) {

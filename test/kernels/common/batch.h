@@ -1,6 +1,7 @@
 // Batches of kernel tests: ragged segments, more rows and segments than live ones, and a block table over shuffled physical
 // blocks. Block 0 and all slots that no segment names stay poisoned; unused entries of the table point to block 0.
 #pragma once
+#include "test/kernels/common/codes.h"
 #include "test/kernels/common/tensor.h"
 #include <algorithm>
 #include <numeric>
@@ -66,6 +67,18 @@ inline Tensor filled_pool(const BatchData &batch, DType type, int width, float s
       for (int c = 0; c < width; ++c)
         pool.set(batch.cache_row(s, p), c, normal(scale));
   return pool;
+}
+
+// The same in fp8: `values` fp32, which become what is stored.
+inline Tensor coded_latent_pool(Tensor &values, int codes) {
+  Tensor bytes(DType::u8, values.rows(), latent_bytes(codes, (int)values.cols()));
+  store_latent_rows(values, bytes, codes);
+  return bytes;
+}
+inline Tensor coded_key_pool(Tensor &values) {
+  Tensor bytes(DType::u8, values.rows() / kernels::kBlockTokens, kernels::kBlockTokens * (values.cols() + 4));
+  store_keys(values, bytes);
+  return bytes;
 }
 
 } // namespace k31::test

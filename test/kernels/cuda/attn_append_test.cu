@@ -1,5 +1,6 @@
 // attn.append on CUDA: every live row lands in its place of the cache, nothing else changes.
 #include "codegen/kernels/attn/append.cuh"
+#include "test/kernels/common/codes.h"
 #include "test/kernels/cuda/batch.h"
 
 K31_CUDA_KERNEL(append)
@@ -42,5 +43,57 @@ K31_CUDA_TEST("attn.append.scalars") {
   test<Config{.rows = 309, .cols = 5, .begin = 3, .width = 11, .ld_x = 7, .blocks = 4}>();
   test<Config{.rows = 309, .cols = 20, .width = 20, .ld_x = 21, .blocks = 4, .x_type = DType::f32, .cache_type = DType::f32}>();
   test<Config{.rows = 309, .cols = 20, .width = 20, .ld_x = 21, .blocks = 4, .x_type = DType::f32}>();
+}
+
+// The codes of all rows, or the rest of latent rows; the bytes are those of the definition.
+template <Config c> void test_codes(float scale = 1) {
+  Batches batch({{0, 300}, {255, 1}, {17, 2}, {600, 3}});
+  Tensor x(c.x_type, batch.rows(), c.width, c.ld_x), values(DType::f32, batch.pool_rows(), c.width);
+  x.fill([=] { return normal(scale) * (uniform_int(0, 3) ? 1 : 1e-4f); }, batch.live());
+  for (int i = 0; i < c.width; ++i)
+    x.set(1, i, 0), x.set(2, i, i == c.codes / 2 ? NAN : 1);
+  for (int r = 0; r < batch.live(); ++r)
+    for (int i = 0; i < c.width; ++i)
+      values.set(batch.cache_row(batch.row_segment[r], batch.position(r)), i, x.at(r, i));
+  const int64_t rows = (c.cache_type == DType::i8) ? batch.pool_blocks : batch.pool_rows();
+  const int64_t bytes = (c.cache_type == DType::i8) ? 256 * (c.codes + 4) : latent_bytes(c.codes, c.width);
+  Tensor expected(DType::u8, rows, bytes), got(DType::u8, rows, bytes);
+  if ((c.cache_type == DType::i8))
+    store_keys(values, expected);
+  else
+    store_latent_rows(values, expected, c.codes);
+  start<c>({x.device<char>() + c.begin * k31::kernels::bytes_of_type(c.x_type), got.device(), batch.view()});
+  got.fetch();
+  const int rest = latent_bytes(c.codes, c.codes);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < bytes; ++i) {
+      const double want = (c.cache_type == DType::i8) || (c.begin == 0) == (i < rest) ? expected.at(r, i) : 255;
+      if (got.at(r, i) != want)
+        return fail("row " + std::to_string(r) + ", byte " + std::to_string(i) + " is " + std::to_string(got.at(r, i)) +
+                    ", expected " + std::to_string(want));
+    }
+  if (!got.untouched_outside(rows))
+    fail("wrote outside the pool");
+}
+constexpr Config coded(int begin, int cols, int width, int codes, bool keys = false, DType x = DType::bf16) {
+  return {.rows = 309,
+          .cols = cols,
+          .begin = begin,
+          .width = width,
+          .ld_x = width + 5,
+          .blocks = 4,
+          .x_type = x,
+          .cache_type = keys ? DType::i8 : DType::f8,
+          .codes = codes};
+}
+K31_CUDA_TEST("attn.append.codes") {
+  test_codes<coded(0, 512, 576, 512)>();
+  test_codes<coded(512, 64, 576, 512)>();
+  test_codes<coded(0, 512, 576, 512, false, DType::f32)>(1e-6f);
+  test_codes<coded(0, 132, 150, 132)>(1e30f);
+  test_codes<coded(132, 18, 150, 132, false, DType::f32)>();
+  test_codes<coded(0, 128, 128, 128, true)>();
+  test_codes<coded(0, 18, 18, 18, true, DType::f32)>(100);
+  test_codes<coded(0, 256, 256, 256, true)>();
 }
 } // namespace

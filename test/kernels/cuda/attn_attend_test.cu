@@ -1,5 +1,6 @@
 // attn.attend on CUDA against a two-pass softmax in fp64: dense and selected keys, tensor cores and plain products, merged parts.
 #include "codegen/kernels/attn/attend.cuh"
+#include "test/kernels/common/codes.h"
 #include "test/kernels/cuda/batch.h"
 
 K31_CUDA_KERNEL(attend)
@@ -15,6 +16,7 @@ constexpr int kHeadGap = 7; // a head's query has other values before its shared
 
 // Queries of fp32 over a cache of bf16, as plans have them.
 constexpr Config mixed(Config c) { return c.q_type = DType::f32, c.out_type = DType::f32, c; }
+constexpr Config coded(Config c) { return c.cache_type = DType::f8, c; }
 constexpr Config config(int heads, int latent, int shared, int top_k, bool lse, DType in = DType::bf16, DType out = DType::bf16) {
   return {.rows = 32,
           .heads = heads,
@@ -43,10 +45,14 @@ void test(const std::vector<Batches::Run> &runs, double tolerance, bool skip = f
   if (batch.columns != c.blocks)
     return fail("the test's table has " + std::to_string(batch.columns) + " columns");
   Tensor q(c.q_type, batch.rows(), H * L, c.ld_q), q_shared(c.shared_type, batch.rows(), c.ld_shared),
-      pages(c.cache_type, batch.pool_rows(), L + S), indices(DType::i32, batch.rows(), std::max(1, c.top_k)),
-      out(c.out_type, batch.rows(), H * L, c.ld_out), lse(DType::f32, batch.rows(), H), scratch(DType::u8, 1, workspace(c, t));
+      pages(c.cache_type == DType::f8 ? DType::f32 : c.cache_type, batch.pool_rows(), L + S),
+      indices(DType::i32, batch.rows(), std::max(1, c.top_k)), out(c.out_type, batch.rows(), H * L, c.ld_out),
+      lse(DType::f32, batch.rows(), H), scratch(DType::u8, 1, workspace(c, t));
   q.fill_normal(size, batch.live());
   batch.fill_pool(pages, [] { return normal(); });
+  Tensor codes(DType::u8, batch.pool_rows(), latent_bytes(L, L + S)); // of which `pages` becomes the values
+  if (c.cache_type == DType::f8)
+    store_latent_rows(pages, codes, L);
   std::vector<std::vector<int>> seen(batch.live());
   for (int r = 0; r < batch.live(); ++r) {
     for (int h = 0; h < H; ++h)
@@ -91,7 +97,7 @@ void test(const std::vector<Batches::Run> &runs, double tolerance, bool skip = f
           want[r][h * L + d] += p[i] / total * pages.at(batch.cache_row(batch.row_segment[r], seen[r][i]), d);
       want_lse[r][h] = p.empty() ? -INFINITY : top + std::log(total);
     }
-  Args args{q.device(), q_shared.device(), pages.device(), batch.view(), {}};
+  Args args{q.device(), q_shared.device(), c.cache_type == DType::f8 ? codes.device() : pages.device(), batch.view(), {}};
   int i = 0;
   if (c.top_k)
     args.tail[i++] = indices.device();
@@ -136,6 +142,16 @@ K31_CUDA_TEST("attn.attend.products") {
   test<mixed(config(96, 512, 64, 150, false))>(kRuns, 3e-2, true); // the reference does not round queries
   test<mixed(config(12, 512, 64, 0, true))>(kTwo, 3e-2);
 }
+K31_CUDA_TEST("attn.attend.codes") {
+  test<coded(config(12, 512, 64, 0, true))>(kRuns, 6e-3);
+  test<coded(config(96, 512, 64, 150, true))>(kRuns, 6e-3, true);
+  test<coded(config(3, 512, 8, 600, true, DType::bf16, DType::f32))>(kOne, 6e-3, true);
+  test<coded(config(48, 512, 64, 0, false))>(kTwo, 6e-3);
+  test<coded(config(4, 512, 0, 100, true))>(kRuns, 6e-3);
+  test<coded(mixed(config(96, 512, 64, 150, false)))>(kRuns, 3e-2, true);
+  test<coded(config(4, 132, 6, 0, true, DType::f32, DType::f32))>(kRuns, 1e-5); // plain products
+  test<coded(config(3, 20, 4, 16, true, DType::f32, DType::f32))>(kRuns, 1e-5);
+}
 K31_CUDA_TEST("attn.attend.parts") {
   test<config(12, 512, 64, 0, true)>(kOne, 6e-3);
   test<config(16, 128, 64, 200, true, DType::bf16, DType::f32)>(kOne, 6e-3, true);
@@ -146,13 +162,23 @@ K31_CUDA_TEST("attn.attend.parts") {
 K31_CUDA_TEST("attn.attend.rising") {
   test<config(96, 512, 64, 0, true)>(kTwo, 2e-2, false, 8), test<config(12, 512, 64, 0, true)>(kRuns, 2e-2, false, 40);
 }
+// Codes: any bytes but NaN, with scales of 2^-8.
 template <Config c> void measure(const std::vector<Batches::Run> &runs, const char *what) {
   Batches batch(runs, 0);
   const int rows = batch.live();
-  Tensor q(DType::bf16, rows, c.ld_q), q_shared(DType::bf16, rows, c.ld_shared), pages(DType::bf16, batch.pool_rows(), 576),
+  Tensor q(DType::bf16, rows, c.ld_q), q_shared(DType::bf16, rows, c.ld_shared),
+      pages(c.cache_type == DType::f8 ? DType::u8 : DType::bf16, batch.pool_rows(), c.cache_type == DType::f8 ? 656 : 576),
       indices(DType::i32, rows, std::max(1, c.top_k)), out(DType::bf16, rows, c.ld_out),
       scratch(DType::u8, 1, workspace(c, choose(c)));
   q.fill_fast(), q_shared.fill_fast(), pages.fill_fast();
+  const float scale = 1.0f / 256;
+  for (int64_t r = 0; c.cache_type == DType::f8 && r < pages.rows(); ++r) {
+    unsigned char *row = pages.host<unsigned char>() + r * 656;
+    for (int b = 0; b < 656; ++b)
+      row[b] = (r * 656 + b) * 2654435761u >> 24 & 0xbe;
+    for (int s = 0; s < 4; ++s)
+      std::memcpy(row + 512 + 4 * s, &scale, 4);
+  }
   std::vector<int32_t> table;
   for (int s = 0; s < batch.live_segments(); ++s)
     for (int b = 0; b < c.blocks; ++b)
@@ -173,7 +199,7 @@ template <Config c> void measure(const std::vector<Batches::Run> &runs, const ch
   args.tail[i++] = out.device(), args.tail[i] = scratch.device();
   double us = time_us([&](int) { start<c>(args); }, rows > 1024 ? 2 : 10);
   report("attend " + std::string(what) + ", " + std::to_string(c.heads) + " heads, " + std::to_string(rows) + " rows", us,
-         c.top_k && rows > 1024 ? 0 : keys * 1152, keys * c.heads * 1088 * 2);
+         c.top_k && rows > 1024 ? 0 : (double)keys * c.row_bytes(), keys * c.heads * 1088 * 2);
 }
 K31_CUDA_TEST("attn.attend.time") {
   if (!timing())
@@ -198,5 +224,8 @@ K31_CUDA_TEST("attn.attend.time") {
   measure<K31_SIZE(96, 2048, 64 * K)>({{60 * K, 4096}}, "sparse prefill over 65536");
   measure<K31_SIZE(96, 2048, 128 * K)>({{124 * K, 4096}}, "sparse prefill over 131072");
   measure<K31_SIZE(12, 2048, 128 * K)>({{124 * K, 4096}}, "sparse prefill over 131072");
+  measure<coded(K31_SIZE(96, 2048, 8 * K))>(decode(64, 8 * K), "fp8 sparse decode");
+  measure<coded(K31_SIZE(96, 0, 32 * K))>(decode(8, 32 * K), "fp8 dense decode over 32768");
+  measure<coded(K31_SIZE(96, 2048, 128 * K))>({{124 * K, 4096}}, "fp8 sparse prefill over 131072");
 }
 } // namespace

@@ -1,6 +1,7 @@
 // attn.index_select on CUDA: scores of small integers are exact in bf16 products, so the selection is compared exactly, ties too;
 // real values are compared by their scores in fp64.
 #include "codegen/kernels/attn/index_select.cuh"
+#include "test/kernels/common/codes.h"
 #include "test/kernels/cuda/batch.h"
 
 K31_CUDA_KERNEL(index_select)
@@ -19,28 +20,44 @@ template <Config c, Tile t = choose(c)> void test(const std::vector<Batches::Run
   constexpr int H = c.heads, D = c.head_dim;
   Batches batch(runs);
   Tensor q(c.q_type, batch.rows(), H * D, c.ld_q), w(c.w_type, batch.rows(), H, c.ld_w),
-      pages(c.cache_type, batch.pool_rows(), D);
+      pages(c.cache_type == DType::i8 ? DType::f32 : c.cache_type, batch.pool_rows(), D);
+  Tensor codes(DType::u8, batch.pool_blocks, 256 * (D + 4)); // of which `pages` becomes the values
   Tensor out(DType::i32, batch.rows(), c.top_k), scratch(DType::u8, 1, workspace(c, t));
   const int span = draw == Draw::ties ? 1 : 3;
   auto value = [&]() -> double { return draw == Draw::reals ? normal() : uniform_int(-span, span); };
   q.fill(value, batch.live()), w.fill(value, batch.live()), batch.fill_pool(pages, value);
+  if (c.cache_type == DType::i8) {
+    for (int r = 0; r < batch.live() && draw != Draw::reals; ++r) // scales become 1: a value of 127, which no query looks at
+      for (int h = 0; h < H; ++h)
+        q.set(r, h * D, 0);
+    for (int64_t r = 0; r < batch.pool_rows() && draw != Draw::reals; ++r)
+      if (!std::isnan(pages.at(r, 0)))
+        pages.set(r, 0, 127);
+    store_keys(pages, codes);
+  }
   if (batch.columns != c.blocks)
     return fail("the test's table has " + std::to_string(batch.columns) + " columns");
   for (int launches = 0; launches < 2; ++launches) { // again: barriers and histograms must have come to rest
-    start<c, t>({q.device(), w.device(), pages.device(), batch.view(), out.device<int32_t>(), scratch.device()});
+    start<c, t>({q.device(), w.device(), c.cache_type == DType::i8 ? codes.device() : pages.device(), batch.view(),
+                 out.device<int32_t>(), scratch.device()});
   }
   out.fetch();
   if (!out.untouched_outside(batch.live()))
     fail("wrote outside the live rows");
+  std::vector<double> keys(batch.pool_rows() * D), query(H * D);
+  for (size_t i = 0; i < keys.size(); ++i)
+    keys[i] = pages.at(i / D, i % D);
   for (int r = 0; r < batch.live(); ++r) {
     const int n = batch.position(r) + 1;
     std::vector<double> score(n, 0.0);
+    for (int i = 0; i < H * D; ++i)
+      query[i] = q.at(r, i);
     for (int s = 0; s < n; ++s) {
-      const int64_t key = batch.cache_row(batch.row_segment[r], s);
+      const double *key = &keys[batch.cache_row(batch.row_segment[r], s) * D];
       for (int h = 0; h < H; ++h) {
         double dot = 0;
         for (int d = 0; d < D; ++d)
-          dot += q.at(r, h * D + d) * pages.at(key, d);
+          dot += query[h * D + d] * key[d];
         score[s] += std::max(0.0, dot * c.scale) * w.at(r, h) * c.head_scale;
       }
     }
@@ -69,8 +86,8 @@ template <Config c, Tile t = choose(c)> void test(const std::vector<Batches::Run
 
 const std::vector<Batches::Run> kRuns = {{0, 19}, {255, 1}, {0, 1}, {254, 4}, {600, 1}, {700, 20}, {14, 3}};
 
-constexpr Config config(int heads, int dim, int top_k, DType type = DType::bf16) {
-  return {.rows = 52,
+constexpr Config config(int heads, int dim, int top_k, DType type = DType::bf16, bool runs = false) {
+  return {.rows = runs ? 192 : 52,
           .heads = heads,
           .head_dim = dim,
           .top_k = top_k,
@@ -81,8 +98,10 @@ constexpr Config config(int heads, int dim, int top_k, DType type = DType::bf16)
           .scale = 0.25f,
           .head_scale = 0.5f,
           .q_type = type,
-          .cache_type = type};
+          .cache_type = type,
+          .runs = runs};
 }
+constexpr Config coded(Config c) { return c.cache_type = DType::i8, c; }
 constexpr Tile few_rows(Tile t, int rows, int teams) {
   t.rows = rows, t.teams = teams;
   return t;
@@ -106,4 +125,109 @@ K31_CUDA_TEST("attn.index_select.plain") {
   test<config(4, 128, 64, DType::f32)>(kRuns, Draw::reals, 1e-4);
 }
 K31_CUDA_TEST("attn.index_select.reals") { test<config(32, 128, 100)>(kRuns, Draw::reals, 1e-3); }
+K31_CUDA_TEST("attn.index_select.codes") {
+  test<coded(config(32, 128, 64))>(kRuns, Draw::integers);
+  test<coded(config(5, 32, 16))>(kRuns, Draw::ties);
+  test<coded(config(3, 20, 64, DType::f32))>(kRuns, Draw::integers);
+  test<coded(config(32, 128, 100))>(kRuns, Draw::reals, 1e-3);
+}
+// Many rows of a segment: more of them than blocks, groups that end early, a second row block whose rows blocks share.
+const std::vector<Batches::Run> kLong = {{0, 19}, {700, 60}, {254, 4}, {600, 77}, {1000, 5}, {90, 1}};
+K31_CUDA_TEST("attn.index_select.wide") {
+  static_assert(choose(config(32, 128, 64, DType::bf16, true)).wide && choose(config(5, 64, 64, DType::bf16, true)).wide);
+  test<config(32, 128, 64, DType::bf16, true)>(kLong, Draw::integers);
+  test<config(20, 128, 700, DType::bf16, true)>(kLong, Draw::integers);
+  test<config(5, 64, 16, DType::bf16, true)>(kLong, Draw::ties);
+  test<config(64, 64, 33, DType::bf16, true)>(kLong, Draw::integers);
+  test<config(32, 128, 100, DType::bf16, true)>(kLong, Draw::reals, 1e-3);
+  test<coded(config(32, 128, 64, DType::bf16, true))>(kLong, Draw::integers);
+  test<coded(config(12, 64, 64, DType::bf16, true))>(kLong, Draw::ties);
+  test<coded(config(32, 128, 100, DType::bf16, true))>(kLong, Draw::reals, 1e-3);
+  test<config(32, 128, 64, DType::bf16, true)>(kRuns, Draw::integers); // all rows in one row block
+}
+
+// Keys that point where the query of a head looks, at several depths of a long context of noise: all of them are selected, by one
+// row and by the last rows of a prompt.
+template <Config c, Tile t = choose(c)> void planted(int rows) {
+  constexpr int H = c.heads, D = c.head_dim;
+  constexpr bool kCodes = c.cache_type == DType::i8;
+  Batches batch({{c.max_context - rows, rows}}, 0);
+  Tensor q(DType::bf16, rows, H * D), w(DType::f32, rows, H), out(DType::i32, rows, c.top_k),
+      scratch(DType::u8, 1, workspace(c, t));
+  Tensor pages(kCodes ? DType::u8 : DType::bf16, kCodes ? batch.pool_blocks : batch.pool_rows(), kCodes ? 256 * (D + 4) : D);
+  w.fill([] { return 0.5 + std::abs(normal()); });
+  for (int i = 0; i < H * D; ++i) { // rows look almost the same way
+    const float base = normal();
+    for (int r = 0; r < rows; ++r)
+      q.set(r, i, base + normal(0.1f));
+  }
+  if (kCodes) {
+    auto *bytes = pages.host<unsigned char>();
+    const float scale = 1.0f / 4096;
+    for (int64_t page = 0; page < batch.pool_blocks; ++page, bytes += 256 * (D + 4)) {
+      for (int i = 0; i < 256 * D; ++i)
+        bytes[i] = (page * 256 * D + i) * 2654435761u >> 24 & 0xfe;
+      for (int i = 0; i < 256; ++i)
+        std::memcpy(bytes + 256 * D + 4 * i, &scale, 4);
+    }
+  } else {
+    pages.fill_fast(0.05f);
+  }
+  Tensor key(DType::f32, 1, D), code(DType::u8, 1, D + 4);
+  for (int d = 0; d < D; ++d)
+    key.set(0, d, 4 * q.at(0, d));
+  store_codes(key, 0, 0, D, code, 0, 0, D, true);
+  std::vector<int> depths;
+  for (int percent : {0, 1, 10, 25, 50, 75, 90, 99})
+    depths.push_back((int)((int64_t)(c.max_context - rows) * percent / 100));
+  depths.push_back(c.max_context - rows);
+  for (int position : depths) {
+    const int64_t row = batch.cache_row(0, position);
+    for (int d = 0; d < D; ++d)
+      kCodes ? pages.set(row / 256, row % 256 * D + d, code.at(0, d)) : pages.set(row, d, key.at(0, d));
+    for (int b = 0; kCodes && b < 4; ++b)
+      pages.set(row / 256, 256 * D + row % 256 * 4 + b, code.at(0, D + b));
+  }
+  std::vector<int32_t> table; // of a batch has one column too many for a full context
+  for (int b = 0; b < c.blocks; ++b)
+    table.push_back(batch.table[b]);
+  Words<int32_t> blocks(table);
+  auto view = batch.view();
+  view.block_table = blocks.device();
+  start<c, t>({q.device(), w.device(), pages.device(), view, out.device<int32_t>(), scratch.device()});
+  out.fetch();
+  for (int r = 0; r < rows; ++r) {
+    std::vector<int> found;
+    for (int i = 0; i < c.top_k; ++i)
+      found.push_back((int)out.at(r, i));
+    if (found.front() < 0 || !std::is_sorted(found.begin(), found.end()) ||
+        std::adjacent_find(found.begin(), found.end()) != found.end())
+      return fail("row " + std::to_string(r) + ": the positions do not ascend");
+    for (int position : depths)
+      if (!std::binary_search(found.begin(), found.end(), position))
+        return fail("row " + std::to_string(r) + ": the key planted at " + std::to_string(position) + " of " +
+                    std::to_string(c.max_context) + " is not selected");
+  }
+  printf("    %zu keys planted in %d positions selected by %d rows, %s\n", depths.size(), c.max_context, rows,
+         kCodes ? "codes" : "bf16");
+}
+constexpr Config longest(int context, bool runs, DType type) {
+  return {.rows = runs ? 64 : 1,
+          .heads = 32,
+          .head_dim = 128,
+          .top_k = 2048,
+          .max_context = context,
+          .ld_q = 4096,
+          .ld_w = 32,
+          .blocks = context / 256,
+          .scale = 0.125f,
+          .head_scale = 0.25f,
+          .cache_type = type,
+          .runs = runs};
+}
+template <int context> void planted_at() {
+  planted<longest(context, false, DType::bf16)>(1), planted<longest(context, true, DType::bf16)>(64);
+  planted<longest(context, false, DType::i8)>(1), planted<longest(context, true, DType::i8)>(64);
+}
+K31_CUDA_TEST("attn.index_select.planted") { planted_at<127 << 10>(), planted_at<512 << 10>(), planted_at<1 << 20>(); }
 } // namespace
