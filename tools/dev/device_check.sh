@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
 # Checks CUDA kernels and plans on a machine with a GPU and without our tools: everything it needs is made elsewhere and carried.
 #
-#   tools/dev/device_check.sh pack BUILD FILE   on the building machine: executables and plans of models/tiny-k31 into FILE
-#   tools/dev/device_check.sh FILE [FILTER]     on the machine with the GPU: kernel tests, logits, greedy text, timings
+#   tools/dev/device_check.sh pack BUILD FILE            on the building machine: executables and plans into FILE
+#   tools/dev/device_check.sh FILE [PART,...] [FILTER]   on the machine with the GPU
+#
+# Parts, all but the last two by default:
+#   kernels   the kernel tests, those that FILTER names; keys planted in up to 1 M positions among them
+#   tiny      models/tiny-k31 in fp32, bf16 and bf16 with caches of codes: logits, greedy text, agreement, perplexity
+#   smooth    the random checkpoint k31-smooth, which is written there (needs numpy)
+#   times     the kernels' times, and those of PyTorch for the same shapes in the same run (needs torch)
+#   racecheck compute-sanitizer over the attention kernels
 #
 # FILE is a .tar.xz, since ICU's tables in k31-run are large and compress well.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+smooth_options=$(python3 -c 'import json; print(next(c["options"] for c in json.load(open("test/data/golden/cases.json")) if c["name"] == "k31-smooth"))')
 
 if [ "${1:-}" = pack ]; then
   build=$2 file=$3 folder=$(mktemp -d)
@@ -15,30 +23,50 @@ if [ "${1:-}" = pack ]; then
   tests=${K31_CUDA_TESTS:-$(find "$build" -name k31_cuda_tests -type f -executable | head -1)}
   [ -z "$tests" ] || cp "$tests" "$folder/"
   strip -s "$folder/k31-run"
-  for activations in bf16 fp32; do
-    "$build/bin/k31c" compile models/tiny-k31 --target sm_90a --activations $activations --max-context 1024 --max-batch 2 \
-      --prefill-chunk 512 --logit-rows 512 --cache-dir "$build/cuda-kernels" -o "$folder/tiny-$activations.k31" | tail -1 || exit 1
+  plan() { # NAME MODEL OPTIONS...
+    "$build/bin/k31c" compile "$2" --max-context 1024 --max-batch 2 --prefill-chunk 512 --logit-rows 512 "${@:3}" -o "$folder/$1.k31" | tail -1
+  }
+  gpu=(--target sm_90a --cache-dir "$build/cuda-kernels")
+  python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options || exit 1
+  for pair in tiny:models/tiny-k31 smooth:"$folder/smooth"; do
+    name=${pair%%:*} model=${pair#*:}
+    plan "$name-bf16" "$model" "${gpu[@]}" --activations bf16 || exit 1
+    plan "$name-fp32" "$model" "${gpu[@]}" --activations fp32 || exit 1
+    plan "$name-fp8" "$model" "${gpu[@]}" --activations bf16 --kv-dtype fp8 || exit 1
+    plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
-  "$build/bin/k31c" compile models/tiny-k31 --target cpu --activations fp32 --max-context 1024 --max-batch 2 --prefill-chunk 512 \
-    --logit-rows 512 -o "$folder/host-fp32.k31" | tail -1 || exit 1
+  rm -rf "$folder/smooth"
   tar -C "$folder" -cJf "$file" . && ls -l "$file"
   exit
 fi
 
-folder=$(mktemp -d) filter=${2:-}
+folder=$(mktemp -d) parts=${2:-kernels,tiny,smooth} filter=${3:-}
 trap 'rm -rf "$folder"' EXIT
 tar -C "$folder" -xJf "${1:?the file that pack made}" || exit 1
 failed=0
+wanted() { [[ ",$parts," == *",$1,"* ]]; }
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1
-if [ -x "$folder/k31_cuda_tests" ]; then
-  timeout 240 "$folder/k31_cuda_tests" ${filter:+--filter "$filter"} >/tmp/cuda_tests.log 2>&1 || failed=1
-  grep -iE 'fail|error|skip' /tmp/cuda_tests.log | head -40
+if wanted kernels && [ -x "$folder/k31_cuda_tests" ]; then
+  timeout 300 "$folder/k31_cuda_tests" ${filter:+--filter "$filter"} >/tmp/cuda_tests.log 2>&1 || failed=1
+  grep -iE 'fail|error|skip|planted' /tmp/cuda_tests.log | head -40
   tail -3 /tmp/cuda_tests.log
 fi
-timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/tiny-*.k31 --host "$folder/host-fp32.k31" 2>&1 || failed=1
-"$folder/k31-run" generate --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --prompt "In the beginning God created" \
-  --max-tokens 200 --ignore-eos --verbose || failed=1
-"$folder/k31-run" bench --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --batch 1 --context 512 --steps 100 --per-op >"$folder/bench" || failed=1
-head -24 "$folder/bench"
+if wanted tiny; then
+  timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/tiny-*.k31 --host "$folder/host-tiny.k31" 2>&1 || failed=1
+  "$folder/k31-run" generate --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --prompt "In the beginning God created" \
+    --max-tokens 200 --ignore-eos --verbose || failed=1
+  "$folder/k31-run" bench --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --batch 1 --context 512 --steps 100 --per-op >"$folder/bench" || failed=1
+  head -24 "$folder/bench"
+fi
+if wanted smooth; then
+  python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options &&
+    timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-*.k31 --host "$folder/host-smooth.k31" --smooth "$folder/smooth" 2>&1 || failed=1
+fi
+if wanted times; then
+  timeout 500 python3 tools/dev/cublas_ratio.py "$folder/k31_cuda_tests" ${filter:+--filter "$filter"} || failed=1
+fi
+if wanted racecheck; then
+  timeout 500 compute-sanitizer --tool racecheck "$folder/k31_cuda_tests" --filter "${filter:-attn.attend.parts}" 2>&1 | tail -20
+fi
 [ $failed -eq 0 ] && echo "device_check: passed" || echo "device_check: FAILED"
 exit $failed

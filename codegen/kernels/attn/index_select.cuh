@@ -43,6 +43,7 @@ template <Config c, Tile t> struct Team {
     query = shared;
     weights = (float *)(shared + t.query_bytes(c));
     pick.histogram = (uint32_t *)((char *)weights + t.weight_bytes(c));
+    pick.copies = (uint32_t *)query; // there are no queries any more when rows are selected
     pick.state = (Threshold *)(pick.histogram + kBins);
     groups = (Group *)(pick.state + t.rows);
     pick.sums = (uint64_t *)((char *)groups + (t.wide ? t.rows * sizeof(Group) : 0));

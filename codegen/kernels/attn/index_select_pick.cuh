@@ -20,11 +20,13 @@ struct Threshold {
 
 template <Config c, Tile t> struct Pick {
   static constexpr int kThreads = t.threads(), kWarps = kThreads / 32, kLoads = 8; // of four keys, a thread
+  static constexpr int kCopies = t.wide ? 8 : 1;
 
   uint32_t *scores;     // [rows, max_context]
   uint32_t *histograms; // [digits, rows, bins], of rows that several blocks share
   int32_t *counts;      // [rows, blocks, 2]
   uint32_t *histogram;  // [bins], of this block
+  uint32_t *copies;     // wide: [bins, kCopies]: of the first digit, whose bins are few; lanes take turns among copies
   Threshold *state;     // [rows]
   uint64_t *sums;       // [2, warps]
   int32_t *out;         // [rows, top_k]
@@ -105,10 +107,13 @@ template <Config c, Tile t> struct Pick {
   K31_DEVICE void count_digit(int r, int digit) const {
     const int shift = shift_of(digit);
     const uint32_t mask = digit == 2 ? 1023 : 2047, known = digit == 0 ? 0 : digit == 1 ? ~0u << 21 : ~0u << 10;
-    for (int i = threadIdx.x; i < kBins; i += kThreads)
-      histogram[i] = 0;
+    const int of_bin = digit == 0 ? kCopies : 1;
+    uint32_t *bins = of_bin > 1 ? copies : histogram;
+    for (int i = threadIdx.x; i < kBins * of_bin; i += kThreads)
+      bins[i] = 0;
     __syncthreads();
     const uint32_t found = state[r].found;
+    uint32_t *mine = bins + (of_bin > 1 ? lane_id() % kCopies : 0);
     // Neighbours often share a bin: runs are counted in registers first.
     uint32_t bin = 0, run = 0;
     each_key(scores_of(r), part(state[r].count), threadIdx.x, kThreads, [&](uint32_t key) {
@@ -120,12 +125,22 @@ template <Config c, Tile t> struct Pick {
         return;
       }
       if (run)
-        atomicAdd(&histogram[bin], run);
+        atomicAdd(&mine[bin * of_bin], run);
       bin = b, run = 1;
     });
     if (run)
-      atomicAdd(&histogram[bin], run);
+      atomicAdd(&mine[bin * of_bin], run);
     __syncthreads();
+    if (of_bin > 1) {
+      for (int i = threadIdx.x; i < kBins; i += kThreads) {
+        uint32_t sum = 0;
+#pragma unroll
+        for (int copy = 0; copy < kCopies; ++copy)
+          sum += copies[i * kCopies + copy];
+        histogram[i] = sum;
+      }
+      __syncthreads();
+    }
     if (share == 1)
       return;
     uint32_t *all = histogram_of(digit, r);

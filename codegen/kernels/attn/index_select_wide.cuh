@@ -152,7 +152,8 @@ template <Config c, Tile t> struct Wide {
         scores[(int64_t)(group.first + row) * c.max_context + at] = ordered_score(score);
     }
   }
-  K31_DEVICE void score_tile(const Group &group, const int32_t *table, int tile) const {
+  // `meanwhile` runs while the tensor cores have two parts to do.
+  template <class F> K31_DEVICE void score_tile(const Group &group, const int32_t *table, int tile, F meanwhile) const {
     const int warps = threadIdx.x / 128, first = warps * 64 + threadIdx.x / 32 % 4 * 16 + lane_id() / 4; // key of the tile
     const uint64_t keys = matrix_descriptor(tile_at(tile) + warps * 64 * 128), columns = matrix_descriptor(query);
     constexpr uint64_t kNext = kPart * 128 / 16;
@@ -171,6 +172,7 @@ template <Config c, Tile t> struct Wide {
     wgmma_wait<1>();
     finish(odd, 1, group, key, scale);
     multiply(keys, columns + 3 * kNext, odd);
+    meanwhile();
     wgmma_wait<1>();
     finish(even, 2, group, key, scale);
     wgmma_wait<0>();
@@ -181,27 +183,32 @@ template <Config c, Tile t> struct Wide {
     const int32_t *table = args.batch.block_table + (int64_t)group.segment * c.blocks;
     Words words;
     __syncthreads(); // the queries before are of no use any more
-    if constexpr (kCoded)
-      fetch_codes(table, begin, words);
-    else
-      copy_keys(table, begin);
-    load_queries(row, group.rows);
-    load_weights(to_weights, row, group.rows);
-#pragma unroll 1
-    for (int tile = begin; tile < end; ++tile) {
+    auto begin_loads = [&](int tile) {
+      if constexpr (kCoded)
+        fetch_codes(table, tile, words);
+      else
+        copy_keys(table, tile);
+    };
+    auto end_loads = [&](int tile) {
       if constexpr (kCoded)
         store_codes(tile, words);
       else
         copy_wait<0>();
-      fence_async_proxy();
+      fence_async_proxy(); // waits for this thread's stores of scores too
+    };
+    begin_loads(begin);
+    load_queries(row, group.rows);
+    load_weights(to_weights, row, group.rows);
+    end_loads(begin);
+#pragma unroll 1
+    for (int tile = begin; tile < end; ++tile) {
       __syncthreads(); // the tile is there, and all have left the one before, whose buffer is filled next
-      if (tile + 1 < end) {
-        if constexpr (kCoded)
-          fetch_codes(table, tile + 1, words);
-        else
-          copy_keys(table, tile + 1);
-      }
-      score_tile(group, table, tile);
+      if (tile + 1 < end)
+        begin_loads(tile + 1);
+      score_tile(group, table, tile, [&] {
+        if (tile + 1 < end)
+          end_loads(tile + 1);
+      });
     }
   }
 };

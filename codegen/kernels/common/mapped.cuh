@@ -5,6 +5,7 @@
 #pragma once
 #include "codegen/kernels/common/cluster.cuh"
 #include "codegen/kernels/common/tma.cuh"
+#include "codegen/kernels/common/wgmma.cuh"
 #include "codegen/kernels/common/wide.cuh"
 
 namespace k31::kernels::mapped {

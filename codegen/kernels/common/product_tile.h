@@ -28,7 +28,6 @@ struct ProductTile {
   int32_t warps_m = 1; // wide: the block's warps over bm
   int32_t warps_n = 1; // wide: over bn
   int32_t stages = 1;  // wide, mapped: stages under way; thin, MXFP4: turns under way
-  int32_t wgmma = 0;   // wide: 1: products of a warp group from shared memory; 0: products of a warp
   int32_t box_x = 0;   // mapped: rows of x that are copied, at most bm
   int32_t ahead = 0;   // mapped: 1: boxes of W are under way before the launches before have ended; at most bm rows of x
   int32_t split = 1;   // mapped: blocks of the cluster that takes a tile, each a part of K; one tile a cluster then
@@ -49,7 +48,7 @@ struct ProductTile {
   template <class F> static void fields(F &&f) {
     using T = ProductTile;
     f("form", &T::form), f("block", &T::block), f("bm", &T::bm), f("bn", &T::bn), f("warps_m", &T::warps_m),
-        f("warps_n", &T::warps_n), f("stages", &T::stages), f("wgmma", &T::wgmma), f("box_x", &T::box_x), f("ahead", &T::ahead),
+        f("warps_n", &T::warps_n), f("stages", &T::stages), f("box_x", &T::box_x), f("ahead", &T::ahead),
         f("split", &T::split);
   }
 };
@@ -57,13 +56,6 @@ struct ProductTile {
 constexpr ProductTile thin_tile(int64_t rows, int32_t warps, bool pair) {
   ProductTile t;
   t.form = kThin, t.bm = rows <= 8 ? 8 : 16, t.bn = pair ? 32 : 16, t.block = warps * 32;
-  return t;
-}
-
-// Tiles for wgmma: 128 rows of x by 128 or 256 rows of W, a warp group 64 rows.
-constexpr ProductTile warp_group_tile(int32_t bn) {
-  ProductTile t;
-  t.form = kWide, t.block = 256, t.bm = 128, t.bn = bn, t.warps_m = 8, t.warps_n = 1, t.stages = bn == 256 ? 4 : 6, t.wgmma = 1;
   return t;
 }
 

@@ -1,14 +1,13 @@
 // Products with many rows of x: tiles of bm rows of x by bn rows of W, 64 columns of K a stage.
 //
 // Stages live in shared memory in the layout of the 128-byte swizzle: a row is 8 words of 16 bytes, word w of row r at place
-// w ^ (r % 8), so that neither the asynchronous copies nor the fragments' loads meet in a bank, and so that wgmma can read them.
+// w ^ (r % 8), so that neither the asynchronous copies nor the fragments' loads meet in a bank.
 // One barrier a stage: it frees the oldest stage and shows the newest. Tiles are taken eight rows of tiles at a time, so that the
 // blocks at work together share x and W in the second-level cache.
 #pragma once
 #include "codegen/kernels/common/mma.cuh"
 #include "codegen/kernels/common/product_tile.h"
 #include "codegen/kernels/common/reduce.cuh"
-#include "codegen/kernels/common/wgmma.cuh"
 
 namespace k31::kernels::wide {
 
@@ -33,23 +32,12 @@ K31_DEVICE void copy_rows(unsigned char *tile, const uint16_t *from, int32_t row
   }
 }
 
-// Sums of a warp's part, (bm / warps_m) x (bn / warps_n), by products of a warp, or of 16 rows by bn columns of a warp group's
-// products (wgmma). Those run on while the next stage is prepared: its stage is free one stage later.
+// Sums of a warp's part, (bm / warps_m) x (bn / warps_n), by products of a warp.
 template <ProductTile t> struct Sums {
   static constexpr int kRows = t.bm / t.warps_m, kCols = t.bn / t.warps_n, kM = kRows / 16, kN = kCols / 8;
-  static constexpr int kAhead = t.wgmma ? t.stages - 2 : t.stages - 1; // stages that are on their way during a product
-  static_assert(!t.wgmma || (kM == 1 && t.warps_n == 1 && t.warps_m % 4 == 0), "a warp group takes 64 rows and all columns");
+  static constexpr int kAhead = t.stages - 1; // stages that are on their way during a product
   float sum[kM][kN][4];
 
-  // In each thread, after its part of a stage has arrived and before the barrier that shows it to all.
-  K31_DEVICE static void arrived() {
-    if constexpr (t.wgmma)
-      fence_async_proxy();
-  }
-  K31_DEVICE static void complete() { // before the sums are read
-    if constexpr (t.wgmma)
-      wgmma_wait<0>();
-  }
   K31_DEVICE int first_row() const { return warp_id() / t.warps_n * kRows; }
   K31_DEVICE int first_col() const { return warp_id() % t.warps_n * kCols; }
   K31_DEVICE void clear() {
@@ -62,20 +50,6 @@ template <ProductTile t> struct Sums {
   }
   // `transposed`: the stage of W holds rows of k in blocks of 64 columns instead of rows of n.
   template <bool transposed> K31_DEVICE void multiply(unsigned char *x, unsigned char *w) {
-    if constexpr (t.wgmma) {
-      static_assert(!transposed, "wgmma takes rows of n here");
-      const uint64_t a = matrix_descriptor(x + warp_id() / 4 * 8192), b = matrix_descriptor(w);
-      wgmma_begin();
-#pragma unroll
-      for (int step = 0; step < kDepth / 16; ++step)
-        wgmma_bf16(sum[0], a + step * 2, b + step * 2);
-      wgmma_commit();
-      wgmma_wait<1>(); // the products of the stage before
-    } else {
-      multiply_by_warp<transposed>(x, w);
-    }
-  }
-  template <bool transposed> K31_DEVICE void multiply_by_warp(unsigned char *x, unsigned char *w) {
     const int lane = lane_id();
 #pragma unroll
     for (int step = 0; step < kDepth / 16; ++step) {
@@ -177,13 +151,11 @@ K31_DEVICE void tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t 
     start(s);
   for (int32_t block = 0; block < kBlocks; ++block) {
     copy_wait<Sums<t>::kAhead - 1>();
-    sums.arrived();
     __syncthreads();
     start(block + Sums<t>::kAhead); // into a stage that all warps left before the barrier
     unsigned char *stage = shared + block % kStages * t.stage_bytes();
     sums.template multiply<Weights::kTransposed>(stage, stage + t.bm * 128);
   }
-  sums.complete();
   copy_wait<0>();
   __syncthreads();
   finish_sums<t, n_rows, pair>(sums, rows, n0, finish);

@@ -200,12 +200,10 @@ K31_DEVICE void wide_tile(const uint16_t *x, int32_t rows, const Weights &w, int
     now = next;
     next.load(w, n0, (block + 2) * wide::kDepth);
     copy_wait<wide::Sums<t>::kAhead - 1>();
-    sums.arrived();
     __syncthreads();
     start(block + wide::Sums<t>::kAhead);
     sums.template multiply<false>(stage(block), stage(block) + t.bm * 128);
   }
-  sums.complete();
   copy_wait<0>();
   __syncthreads();
   wide::finish_sums<t, n_rows, pair>(sums, rows, n0, [&](int32_t row, int32_t col, float first, float second) {

@@ -1,4 +1,4 @@
-// nn.linear on CUDA, in the four forms of common/product_tile.h.
+// nn.linear on CUDA, in the plain, thin and mapped forms of common/product_tile.h.
 #pragma once
 #include "codegen/kernels/common/mapped.cuh"
 #include "codegen/kernels/common/product.cuh"
@@ -73,7 +73,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args, 
       wait_for_launches();
   }
   const int32_t live = *args.live;
-  if constexpr (t.form == kThin || t.form == kWide) {
+  if constexpr (t.form == kThin) {
     static_assert(tensor_cores_fit(c), "this Config needs the plain form");
     if (aligned16(args.x) && aligned16(args.w)) {
       constexpr int32_t kTilesN = (int32_t)ceil_div(c.n, t.bn);
@@ -86,10 +86,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args, 
         const int32_t row0 = tile_m * t.bm, rows = live - row0, n0 = tile_n * t.bn;
         const uint16_t *x0 = x + (int64_t)row0 * c.ld_x;
         auto finish = [&](int32_t row, int32_t col, float first, float second) { epilogue(row0 + row, col, first, second); };
-        if constexpr (t.form == kThin)
-          thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x0, rows, w, n0, finish);
-        else
-          wide::tile<t, c.n, c.k, c.ld_x, c.pair>(x0, rows, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
+        thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x0, rows, w, n0, finish);
       }
       return;
     }

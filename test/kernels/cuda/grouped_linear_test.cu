@@ -102,10 +102,6 @@ K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), groupe
 K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 17, 2}); }
 K31_CUDA_TEST("moe.grouped_linear.wide") { grouped<many, high>({3, 0, 170, 300, 64}), grouped<some, low>({0, 33, 70, 1, 32}); }
 K31_CUDA_TEST("moe.grouped_linear.wide_pairs") { grouped<many_pairs, high, Gated>({0, 129, 5, 64, 66}); }
-K31_CUDA_TEST("moe.grouped_linear.warp_group") {
-  grouped<many, k31::kernels::warp_group_tile(128)>({3, 0, 170, 300, 64});
-  grouped<many_pairs, k31::kernels::warp_group_tile(128), Gated>({0, 129, 5, 64, 66});
-}
 K31_CUDA_TEST("moe.grouped_linear.plain") {
   grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
 }

@@ -90,14 +90,6 @@ struct fp32_pairs {
                                  .out_type = {0},
                                  .out_ld = {48}};
 };
-struct medium {
-  static constexpr Tile tile{
-      .form = k31::kernels::kWide, .block = 256, .bm = 64, .bn = 128, .warps_m = 2, .warps_n = 4, .stages = 6};
-};
-struct small_wide {
-  static constexpr Tile tile{
-      .form = k31::kernels::kWide, .block = 64, .bm = 32, .bn = 64, .warps_m = 1, .warps_n = 2, .stages = 3};
-};
 
 struct few {
   static constexpr Config config{.rows = 48, .n = 4104, .k = 328, .ld_x = 336, .out_type = {1}, .out_ld = {4104}};
@@ -135,9 +127,8 @@ static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::
 
 K31_CUDA_TEST("nn.linear.thin") { product<thin>(1), product<thin>(5), product<thin>(8), product<thin16>(13); }
 K31_CUDA_TEST("nn.linear.thin_pairs") { product<pairs, Chosen<pairs>, Situ>(7); }
-K31_CUDA_TEST("nn.linear.wide") { product<wide64>(64), product<wide64>(37), product<wide200>(200), product<wide200>(129); }
-K31_CUDA_TEST("nn.linear.wide_tiles") { product<wide64, medium>(61), product<wide200, small_wide>(70); }
-K31_CUDA_TEST("nn.linear.wide_pairs") {
+K31_CUDA_TEST("nn.linear.more_rows") { product<wide64>(64), product<wide64>(37), product<wide200>(200), product<wide200>(129); }
+K31_CUDA_TEST("nn.linear.more_pairs") {
   product<pairs64, Chosen<pairs64>, Situ>(50), product<pairs200, Chosen<pairs200>, Situ>(190);
 }
 namespace {
