@@ -1,4 +1,6 @@
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
+#include "dialects/Support/Notes.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
@@ -185,7 +187,15 @@ Value OpsBuilder::cache(attn::CacheKind kind, ArrayRef<int64_t> unit, Type eleme
 }
 
 Value OpsBuilder::pagedCache(attn::CacheKind kind, int64_t width, int64_t codes) {
-  const bool coded = isa<Float8E4M3FNType>(state.cacheElement), latent = kind == attn::CacheKind::latent;
+  const bool latent = kind == attn::CacheKind::latent;
+  const bool coded = isa<Float8E4M3FNType>(state.cacheElement);
+  if (coded && latent && (codes % 4 || (width - codes) % 2)) {
+    if (!state.failed)
+      emitError(at("self_attn.latent")) << "--kv-dtype fp8: a latent row of " << codes << " + " << width - codes
+                                        << " values; the first must be a multiple of 4, the second even; give --kv-dtype bf16";
+    state.failed = true;
+    return cache(kind, {kBlockTokens, width}, activation);
+  }
   const Type element = coded && !latent ? b.getI8Type() : state.cacheElement; // keys as integers: docs/decisions
   return cache(attn::CacheType::get(b.getContext(), kind, {kBlockTokens, width}, element, coded && latent ? codes : 0,
                                     attn::CacheSharding::replicated));
@@ -200,7 +210,15 @@ Value OpsBuilder::cache(attn::CacheType type) {
 void OpsBuilder::append(StringRef label, Value x, Value cache, int64_t begin) {
   if (onOwnRows())
     x = allGather(x, coll::Axis::tp);
-  attn::AppendOp::create(b, at(label), x, cache, all.batch, static_cast<uint64_t>(begin));
+  auto op = attn::AppendOp::create(b, at(label), x, cache, all.batch, static_cast<uint64_t>(begin));
+  auto type = cast<attn::CacheType>(cache.getType());
+  if (!type.hasCodes())
+    return;
+  const int64_t width = type.getShape()[1], bytes = type.getUnitBytes() / kBlockTokens;
+  note(op, {"layout", llvm::formatv("{0} bytes a {1} row", bytes, attn::stringifyCacheKind(type.getKind())).str(),
+            llvm::formatv("--kv-dtype fp8: {0} of its {1} values as 8-bit codes with scales; bf16 takes {2} bytes",
+                          type.getRowCodes(), width, 2 * width)
+                .str()});
 }
 
 } // namespace k31
