@@ -128,7 +128,8 @@ struct SchedulePass : k31::impl::ScheduleBase<SchedulePass> {
   }
 
   void runOnOperation() override {
-    const bool host = isHostPlan(getOperation());
+    // One order for all targets, so that k31-run verify finds each operation's counterpart in a plan for another.
+    const bool host = isHostPlan(getOperation()), whole = !getOperation().getOps<KeyOp>().empty();
     for (auto entry : getOperation().getOps<EntryOp>()) {
       uint32_t streams = 1;
       if (!host && overlaps())
@@ -137,7 +138,7 @@ struct SchedulePass : k31::impl::ScheduleBase<SchedulePass> {
       for (Operation &op : entry.getBody().front())
         streams = std::max(streams, streamOf(&op).value_or(0) + 1);
       entry.setStreams(streams);
-      if (streams == 1 && host)
+      if (streams == 1 && whole)
         orderByHostSteps(entry);
       if (streams > 1)
         entry.setEvents(Scheduler(entry, streams).run());

@@ -133,8 +133,10 @@ Command addCompile(CLI::App &app) {
       ->check(CLI::IsMember({"auto", "heads", "rows"}))
       ->capture_default_str();
   command
-      ->add_option("--overlap", o.overlap,
-                   "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs?")
+      ->add_option(
+          "--overlap", o.overlap,
+          "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs? Checked for "
+          "races, but not yet run on GPUs")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();

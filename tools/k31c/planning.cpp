@@ -76,7 +76,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
     number("layer_begin", options.range->begin), number("layer_end", options.range->end);
   if (options.sequenceParallel != "auto")
     text("sequence_parallel", options.sequenceParallel);
-  if (options.overlap != "on")
+  if (options.overlap != "on" && options.target != "cpu") // a host plan has one stream anyway
     text("overlap", options.overlap);
   if (options.mla != "auto")
     text("mla", options.mla);

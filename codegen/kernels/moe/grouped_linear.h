@@ -9,8 +9,7 @@ namespace k31::kernels::grouped_linear {
 struct Config {
   int32_t rows = 0; // capacity of x: T * top_k
   int32_t experts = 0;
-  int32_t ranks = 1; // that share the model's experts: about rows / ranks of the capacity come here
-  int32_t n = 0;     // rows of one expert's W
+  int32_t n = 0; // rows of one expert's W
   int32_t k = 0;
   int32_t mxfp4 = 1;
   int32_t pair = 0;     // 1: gate and up interleaved in groups of 16 rows; the result has n / 2 columns
@@ -20,12 +19,12 @@ struct Config {
   DType x_type = DType::bf16;
   DType w_type = DType::bf16; // when not mxfp4
   DType out_type = DType::bf16;
+  int32_t ranks = 1; // that share the model's experts: about rows / ranks of the capacity come here
 
   template <class F> static void fields(F &&f) {
-    f("rows", &Config::rows), f("experts", &Config::experts), f("ranks", &Config::ranks), f("n", &Config::n), f("k", &Config::k),
-        f("mxfp4", &Config::mxfp4), f("pair", &Config::pair), f("epilogue", &Config::epilogue), f("ld_x", &Config::ld_x),
-        f("ld_out", &Config::ld_out), f("x_type", &Config::x_type), f("w_type", &Config::w_type),
-        f("out_type", &Config::out_type);
+    f("rows", &Config::rows), f("experts", &Config::experts), f("n", &Config::n), f("k", &Config::k), f("mxfp4", &Config::mxfp4),
+        f("pair", &Config::pair), f("epilogue", &Config::epilogue), f("ld_x", &Config::ld_x), f("ld_out", &Config::ld_out),
+        f("x_type", &Config::x_type), f("w_type", &Config::w_type), f("out_type", &Config::out_type), f("ranks", &Config::ranks);
   }
 };
 

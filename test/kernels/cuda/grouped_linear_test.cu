@@ -121,13 +121,13 @@ template <int tokens, bool first, int bm = 0, int stages = 6> void time_grouped(
   constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
   constexpr Config c{.rows = rows,
                      .experts = experts,
-                     .ranks = 8,
                      .n = n,
                      .k = k,
                      .pair = first,
                      .epilogue = first,
                      .ld_x = k,
-                     .ld_out = first ? n / 2 : n};
+                     .ld_out = first ? n / 2 : n,
+                     .ranks = 8};
   Tensor x(DType::bf16, rows, k), w(DType::u8, (int64_t)experts * n, k / 2), scale(DType::u8, (int64_t)experts * n, k / 32),
       offsets(DType::i32, 1, experts + 1), out(DType::bf16, rows, c.ld_out);
   x.fill_fast(), w.fill_fast(), scale.fill([] { return 118; });
