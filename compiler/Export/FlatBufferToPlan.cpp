@@ -173,8 +173,9 @@ private:
       FailureOr<ArrayAttr> types = argTypes(*kernel);
       if (failed(types))
         return failure();
-      auto op = ir::KernelOp::create(builder, loc, symbol, text(kernel->name()), text(kernel->symbol()),
-                                     builder.getArrayAttr(images), text(kernel->config()), DictionaryAttr(), *types, kernel->starts_early());
+      auto op =
+          ir::KernelOp::create(builder, loc, symbol, text(kernel->name()), text(kernel->symbol()), builder.getArrayAttr(images),
+                               text(kernel->config()), DictionaryAttr(), *types, kernel->starts_early());
       kernelSymbols.push_back(FlatSymbolRefAttr::get(op));
     }
     return success();

@@ -231,8 +231,8 @@ private:
       }
       operands = builder.CreateVector(list);
     }
-    kernels.push_back(plan::CreateKernel(builder, name, symbol, builder.CreateVector(variants), config, operands,
-                                         op.getStartsEarly()));
+    kernels.push_back(
+        plan::CreateKernel(builder, name, symbol, builder.CreateVector(variants), config, operands, op.getStartsEarly()));
     return success();
   }
 

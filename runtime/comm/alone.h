@@ -1,6 +1,6 @@
-// One rank of a mesh without the others, each of which is taken to send what this one has: rows keep their differences, so routing
-// and selection cost what they cost in the mesh. For the time of a slice of a large mesh on one device; the numbers that come out
-// mean nothing.
+// One rank of a mesh without the others, each of which is taken to send what this one has: rows keep their differences, so
+// routing and selection cost what they cost in the mesh. For the time of a slice of a large mesh on one device; the numbers that
+// come out mean nothing.
 #pragma once
 #include "runtime/comm/group.h"
 #include <cstring>

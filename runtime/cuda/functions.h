@@ -39,8 +39,7 @@ K31_CUDA_FUNCTION(tensor_map, "cuTensorMapEncodeTiled",
                   (void *map, int type, unsigned rank, void *address, const unsigned long long *sizes,
                    const unsigned long long *strides, const unsigned *box, const unsigned *steps, int interleave, int swizzle,
                    int promotion, int fill))
-K31_CUDA_FUNCTION(launch, "cuLaunchKernelEx",
-                  (const LaunchConfig *config, Function function, void **parameters, void **extra))
+K31_CUDA_FUNCTION(launch, "cuLaunchKernelEx", (const LaunchConfig *config, Function function, void **parameters, void **extra))
 K31_CUDA_FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec * exec, Graph graph, unsigned long long flags))
 K31_CUDA_FUNCTION(graph_destroy, "cuGraphDestroy", (Graph graph))
 K31_CUDA_FUNCTION(graph_upload, "cuGraphUpload", (GraphExec exec, Stream stream))

@@ -53,8 +53,8 @@ Result<void> Program::issue(const plan::Launch &launch, Stream stream, bool behi
   void *parameters[] = {block};
   LaunchAttribute early{.id = kStartsEarly, .value = {1}};
   const bool starts_early = behind_launch && plan.kernels()->Get(launch.kernel())->starts_early();
-  const LaunchConfig config{launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(), 1, 1, launch.smem(), stream,
-                            &early, starts_early ? 1u : 0u};
+  const LaunchConfig config{launch.grid_x(), launch.grid_y(), launch.grid_z(), launch.block_x(),      1, 1,
+                            launch.smem(),   stream,          &early,          starts_early ? 1u : 0u};
   K31_CUDA(driver, launch(&config, kernels.function(launch.kernel()), parameters, nullptr),
            cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " with grid [",
                launch.grid_x(), ", ", launch.grid_y(), ", ", launch.grid_z(), "], ", launch.block_x(), " threads and ",

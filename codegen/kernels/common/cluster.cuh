@@ -12,9 +12,7 @@ K31_DEVICE int cluster_rank() {
 }
 
 // All threads of the cluster's blocks meet; writes to shared memory from before are seen after it.
-K31_DEVICE void cluster_meet() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
+K31_DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 
 // The two floats that block `rank` of the cluster has where this block has `p`.
 K31_DEVICE float2 load_from_block(const float2 *p, int rank) {

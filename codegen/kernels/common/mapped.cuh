@@ -1,7 +1,7 @@
 // Products whose tiles come by tensor maps: a producer warp keeps all stages under way, a warp group takes 64 rows of x by bn
 // rows of W, and blocks take tiles in turns until none is left. With few rows this is bound by reading W: the deep stages hold
-// some 200 KB a multiprocessor in flight, and bn is chosen so that each multiprocessor has a tile. Where W is too narrow for that,
-// the blocks of a cluster share the columns of K of a tile and add their sums through each other's shared memory.
+// some 200 KB a multiprocessor in flight, and bn is chosen so that each multiprocessor has a tile. Where W is too narrow for
+// that, the blocks of a cluster share the columns of K of a tile and add their sums through each other's shared memory.
 #pragma once
 #include "codegen/kernels/common/cluster.cuh"
 #include "codegen/kernels/common/tma.cuh"

@@ -48,8 +48,7 @@ struct ProductTile {
   template <class F> static void fields(F &&f) {
     using T = ProductTile;
     f("form", &T::form), f("block", &T::block), f("bm", &T::bm), f("bn", &T::bn), f("warps_m", &T::warps_m),
-        f("warps_n", &T::warps_n), f("stages", &T::stages), f("box_x", &T::box_x), f("ahead", &T::ahead),
-        f("split", &T::split);
+        f("warps_n", &T::warps_n), f("stages", &T::stages), f("box_x", &T::box_x), f("ahead", &T::ahead), f("split", &T::split);
   }
 };
 
