@@ -3,8 +3,12 @@
 #include "codegen/KernelModels.h"
 #include "codegen/Operands.h"
 #include "codegen/kernels/coll/join.h"
+#include "codegen/kernels/coll/own_rows.h"
+#include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/rows.h"
+#include "codegen/kernels/coll/sum_parts.h"
+#include "codegen/kernels/coll/unpack.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -54,6 +58,69 @@ struct RowsModel : KernelOp::ExternalModel<RowsModel, coll::RowsOp> {
   }
 };
 
+struct OwnRowsModel : KernelOp::ExternalModel<OwnRowsModel, coll::OwnRowsOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::OwnRowsOp>(o);
+    OpReader read(o, target);
+    kernels::own_rows::Config c;
+    const int64_t rows = dim(op.getResult(), 0);
+    c.rows = read.rows(dim(op.getX(), 0));
+    c.cols = read.number(dim(op.getX(), 1), "columns");
+    c.share = read.number(rows, "rows of a rank");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    c.type = read.floatType(op.getX(), "x");
+    return read.spec("coll.own_rows", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(rows)}));
+  }
+};
+
+struct PackModel : KernelOp::ExternalModel<PackModel, coll::PackOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::PackOp>(o);
+    OpReader read(o, target);
+    kernels::pack::Config c;
+    const int64_t rows = dim(op.getX(), 0);
+    c.rows = read.rows(rows), c.room = read.number(rows, "rows");
+    c.cols = read.number(dim(op.getX(), 1), "columns"), c.top_k = read.number(dim(op.getIds(), 1), "choices");
+    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
+    c.size = read.number(op.getSize(), "ranks"), c.share = read.number(op.getShare(), "experts of a rank");
+    c.type = read.floatType(op.getX(), "x");
+    c.ranked = op.getCoordinate() != nullptr;
+    c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
+    c.capacity = c.groups > 1 ? read.number(rows / c.groups, "rows of a group") : 0;
+    return read.spec("coll.pack", c, splitWork({0, 2 * bytesOf(op.getPieces()), uint64_t(c.size)}));
+  }
+};
+
+struct UnpackModel : KernelOp::ExternalModel<UnpackModel, coll::UnpackOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::UnpackOp>(o);
+    OpReader read(o, target);
+    kernels::unpack::Config c;
+    const int64_t rows = dim(op.getRows(), 0);
+    c.rows = read.rows(rows), c.size = read.number(dim(op.getPieces(), 0), "pieces");
+    c.capacity = read.number(rows / dim(op.getPieces(), 0), "rows of a piece");
+    c.cols = read.number(dim(op.getRows(), 1), "columns"), c.top_k = read.number(dim(op.getIds(), 1), "choices");
+    c.type = read.floatType(op.getRows(), "the rows");
+    return read.spec("coll.unpack", c, splitWork({0, 2 * bytesOf(op.getPieces()), uint64_t(c.capacity)}));
+  }
+};
+
+struct SumPartsModel : KernelOp::ExternalModel<SumPartsModel, coll::SumPartsOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::SumPartsOp>(o);
+    OpReader read(o, target);
+    kernels::sum_parts::Config c;
+    const int64_t rows = dim(op.getResult(), 0);
+    c.rows = read.rows(rows), c.room = read.number(rows, "rows");
+    c.cols = read.number(dim(op.getX(), 1), "columns"), c.size = read.number(dim(op.getSlot(), 1), "ranks");
+    c.type = read.floatType(op.getX(), "x");
+    c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
+    c.capacity = c.groups > 1 ? read.number(rows / c.groups, "rows of a group") : 0;
+    return read.spec("coll.sum_parts", c,
+                     splitWork({uint64_t(rows) * c.size * c.cols, bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(rows)}));
+  }
+};
+
 } // namespace
 
 void registerCollKernelModels(DialectRegistry &registry) {
@@ -61,6 +128,10 @@ void registerCollKernelModels(DialectRegistry &registry) {
     coll::JoinOp::attachInterface<JoinModel>(*context);
     coll::PartOp::attachInterface<PartModel>(*context);
     coll::RowsOp::attachInterface<RowsModel>(*context);
+    coll::OwnRowsOp::attachInterface<OwnRowsModel>(*context);
+    coll::PackOp::attachInterface<PackModel>(*context);
+    coll::UnpackOp::attachInterface<UnpackModel>(*context);
+    coll::SumPartsOp::attachInterface<SumPartsModel>(*context);
   });
 }
 

@@ -6,8 +6,12 @@
 #include "codegen/kernels/attn/kda.h"
 #include "codegen/kernels/attn/short_conv.h"
 #include "codegen/kernels/coll/join.h"
+#include "codegen/kernels/coll/own_rows.h"
+#include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/rows.h"
+#include "codegen/kernels/coll/sum_parts.h"
+#include "codegen/kernels/coll/unpack.h"
 #include "codegen/kernels/moe/combine.h"
 #include "codegen/kernels/moe/grouped_linear.h"
 #include "codegen/kernels/moe/permute.h"
@@ -48,8 +52,12 @@ static constexpr Entry kKernels[] = {
     {"attn.kda", wordsOf<kernels::kda::Config>},
     {"attn.short_conv", wordsOf<kernels::short_conv::Config>},
     {"coll.join", wordsOf<kernels::join::Config>},
+    {"coll.own_rows", wordsOf<kernels::own_rows::Config>},
+    {"coll.pack", wordsOf<kernels::pack::Config>},
     {"coll.part", wordsOf<kernels::part::Config>},
     {"coll.rows", wordsOf<kernels::rows::Config>},
+    {"coll.sum_parts", wordsOf<kernels::sum_parts::Config>},
+    {"coll.unpack", wordsOf<kernels::unpack::Config>},
     {"moe.combine", wordsOf<kernels::combine::Config>},
     {"moe.grouped_linear", wordsOf<kernels::grouped_linear::Config>},
     {"moe.permute", wordsOf<kernels::permute::Config>},

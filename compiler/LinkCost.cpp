@@ -17,6 +17,8 @@ constexpr Link kLibrary = {7.4e-6, 293e9}, kAllToAll = {7.3e-6, 274e9}, kPeer = 
 // Assumed, never measured here: 400 Gbit/s a GPU, and what each doubling of the ranks adds to the start.
 constexpr Link kNetwork = {20e-6, 45e9};
 constexpr double kDoublingSeconds = 1.5e-6;
+// Between processes of one host that share memory, two copies a byte.
+constexpr Link kSharedMemory = {20e-6, 4e9};
 
 Link linkOf(Exchange exchange, coll::Transport transport, bool oneHost) {
   if (!oneHost)
@@ -48,6 +50,10 @@ int64_t sizeOf(const Mesh &mesh, coll::Axis axis) {
     return mesh.pp;
   case coll::Axis::edp:
     return mesh.edp();
+  case coll::Axis::node:
+    return mesh.hosts() > 1 ? mesh.node : 1;
+  case coll::Axis::rail:
+    return mesh.hosts();
   }
   llvm_unreachable("an axis");
 }
@@ -59,6 +65,8 @@ bool insideHost(const Mesh &mesh, coll::Axis axis) {
     span *= mesh.tp;
   else if (axis == coll::Axis::pp)
     span *= mesh.tp * mesh.dp;
+  else if (axis == coll::Axis::rail)
+    span *= mesh.node;
   return mesh.node % span == 0;
 }
 
@@ -69,6 +77,14 @@ double exchangeSeconds(Exchange exchange, coll::Transport transport, uint64_t by
   const double doublings = std::log2(static_cast<double>(ranks)) - 1;
   return link.start + kDoublingSeconds * doublings +
          passes(exchange, transport, static_cast<double>(ranks)) * static_cast<double>(bytes) / link.bytesPerSecond;
+}
+
+double hostExchangeSeconds(Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost) {
+  if (ranks < 2)
+    return 0;
+  const Link link = oneHost ? kSharedMemory : kNetwork;
+  return link.start + passes(exchange, coll::Transport::library, static_cast<double>(ranks)) * static_cast<double>(bytes) /
+                          link.bytesPerSecond;
 }
 
 std::string groupText(const Mesh &mesh, coll::Axis axis) {

@@ -16,6 +16,9 @@ bool insideHost(const Mesh &mesh, coll::Axis axis);
 // all-gather and before a reduce-scatter, of all that a rank sends in an all-to-all, its own piece included.
 double exchangeSeconds(Exchange exchange, coll::Transport transport, uint64_t bytes, int64_t ranks, bool oneHost);
 
+// The same between host ranks.
+double hostExchangeSeconds(Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost);
+
 // "over tp, 8 ranks of one host"
 std::string groupText(const Mesh &mesh, coll::Axis axis);
 

@@ -17,6 +17,9 @@ struct Mesh {
   }
   int64_t ranks() const { return tp * dp * pp; }
   int64_t edp() const { return ep > tp ? ep / tp : 1; } // dp groups that an expert group spans
+  int64_t hosts() const {
+    return node > 1 && ep > node && ep % node == 0 ? ep / node : 1;
+  } // of an expert group, `node` ranks each
 };
 
 // k31.mesh of the module; a diagnostic when it is missing or lacks an axis.

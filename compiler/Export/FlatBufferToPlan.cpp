@@ -296,10 +296,17 @@ private:
     FailureOr<Value> from = slice(*c.source()), to = slice(*c.dest());
     if (failed(from) || failed(to))
       return failure();
+    Value live;
+    if (c.live()) {
+      FailureOr<Value> counts = slice(*c.live());
+      if (failed(counts))
+        return failure();
+      live = *counts;
+    }
     auto op =
         ir::CollectiveOp::create(builder, loc, static_cast<ir::CollectiveKind>(c.op()), static_cast<ir::MeshAxis>(c.axis()),
                                  static_cast<ir::Transport>(c.transport()), builder.getStringAttr(plan::EnumNameDType(c.dtype())),
-                                 c.count(), *from, *to, c.peer(), c.stream(), label(c.label()));
+                                 c.count(), *from, *to, live, c.live_unit(), c.peer(), c.stream(), label(c.label()));
     return giveNotes(op, c.notes());
   }
 

@@ -344,10 +344,18 @@ private:
     auto why = notesOf(op);
     if (failed(source) || failed(dest) || failed(why))
       return failure();
+    fb::Offset<plan::Slice> live = 0;
+    if (op.getLive()) {
+      auto counts = slice(op, op.getLive(), ir::Access::read);
+      if (failed(counts))
+        return failure();
+      live = *counts;
+    }
     auto name = label(op.getLabel());
     return plan::CreateCollective(builder, static_cast<plan::CollectiveOp>(op.getKind()),
                                   static_cast<plan::MeshAxis>(op.getAxis()), static_cast<plan::Transport>(op.getTransport()),
-                                  *dtype, op.getCount(), *source, *dest, op.getPeer(), op.getStream(), name, *why)
+                                  *dtype, op.getCount(), *source, *dest, op.getPeer(), op.getStream(), name, *why, live,
+                                  op.getUnit())
         .Union();
   }
 

@@ -16,6 +16,8 @@ SmallVector<Use> planir::usesOf(Operation *command) {
       uses.push_back({collective.getSource(), Access::read});
     if (collective.getKind() != CollectiveKind::send)
       uses.push_back({collective.getDest(), Access::write});
+    if (Value live = collective.getLive())
+      uses.push_back({live, Access::read});
   } else if (auto copy = dyn_cast<CopyOp>(command)) {
     uses = {{copy.getSource(), Access::read}, {copy.getDest(), Access::write}};
   }

@@ -105,6 +105,10 @@ private:
       note(op, library(gather.getAxis(), Exchange::allGather, bytesOf(gather.getResult())));
     else if (auto scatter = dyn_cast<coll::ReduceScatterOp>(op))
       note(op, library(scatter.getAxis(), Exchange::reduceScatter, bytesOf(scatter.getX())));
+    else if (auto there = dyn_cast<coll::DispatchOp>(op))
+      note(op, library(there.getAxis(), Exchange::allToAll, bytesOf(there.getX())));
+    else if (auto back = dyn_cast<coll::CombineOp>(op))
+      note(op, library(back.getAxis(), Exchange::allToAll, bytesOf(back.getX())));
     else if (auto send = dyn_cast<coll::SendOp>(op))
       note(op, toStage(bytesOf(send.getX())));
     else if (auto receive = dyn_cast<coll::RecvOp>(op))

@@ -13,5 +13,10 @@
 
 #include "dialects/Coll/CollDialect.h.inc"
 
+namespace k31::coll {
+// Bytes of a piece with room for so many rows of `columns` values with their choices (codegen/kernels/coll/piece.h).
+int64_t pieceBytes(int64_t rows, int64_t columns, mlir::Type element, int64_t choices);
+} // namespace k31::coll
+
 #define GET_OP_CLASSES
 #include "dialects/Coll/CollOps.h.inc"

@@ -15,7 +15,8 @@ void CollDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
-  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp>(); // codegen attaches the models
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp, OwnRowsOp, PackOp, UnpackOp,
+                            SumPartsOp>(); // codegen attaches the models
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {
@@ -57,32 +58,10 @@ LogicalResult BroadcastOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   return inferRows(location, adaptor.getX().getType(), adaptor.getSize(), 1, 1, types);
 }
 
-// Ranks of an axis, and a static capacity of rows that they exchange.
 template <typename Op> static LogicalResult verifySize(Op op) {
   int64_t size = op.getSize();
   if (size < 1)
     return op.emitOpError() << "expected a size of 1 or more ranks, found " << size;
-  return success();
-}
-
-LogicalResult DispatchOp::verify() {
-  auto x = k31::shaped(*this, "x", getX(), "[T, C]"), ids = k31::shaped(*this, "ids", getIds(), "[T, k]");
-  auto rows = k31::shaped(*this, "rows", getRows(), "[capacity, C]"),
-       rowIds = k31::shaped(*this, "row ids", getRowIds(), "[capacity, k]");
-  auto source = k31::shaped(*this, "source", getSource(), "[capacity]");
-  Type i32 = IntegerType::get(getContext(), 32);
-  if (failed(x) || failed(ids) || failed(rows) || failed(rowIds) || failed(source) || failed(verifySize(*this)) ||
-      failed(k31::isElement(*this, "ids", *ids, i32)) || failed(k31::isElement(*this, "row ids", *rowIds, i32)) ||
-      failed(k31::isElement(*this, "source", *source, i32)) ||
-      failed(k31::isElement(*this, "rows", *rows, x->getElementType())) ||
-      failed(k31::sameSize(*this, "rows", "x", x->getDimSize(0), "ids", ids->getDimSize(0))) ||
-      failed(k31::sameSize(*this, "columns", "rows", rows->getDimSize(1), "x", x->getDimSize(1))) ||
-      failed(k31::sameSize(*this, "columns", "row ids", rowIds->getDimSize(1), "ids", ids->getDimSize(1))))
-    return failure();
-  int64_t capacity = getCapacity();
-  for (RankedTensorType type : {*rows, *rowIds, *source})
-    if (capacity < 1 || type.getDimSize(0) != capacity)
-      return emitOpError() << "a result has " << type.getDimSize(0) << " rows, expected the capacity of " << capacity;
   return success();
 }
 
@@ -129,17 +108,6 @@ LogicalResult RowsOp::verify() {
   if (x->getDimSize(0) % result->getDimSize(0))
     return emitOpError() << "a share of " << result->getDimSize(0) << " rows does not divide the " << x->getDimSize(0) << " of x";
   return success();
-}
-
-LogicalResult CombineOp::verify() {
-  auto x = k31::shaped(*this, "x", getX(), "[capacity, C]"), result = k31::shaped(*this, "result", getResult(), "[T, C]");
-  auto source = k31::shaped(*this, "source", getSource(), "[capacity]");
-  if (failed(x) || failed(result) || failed(source) || failed(verifySize(*this)) ||
-      failed(k31::isElement(*this, "source", *source, IntegerType::get(getContext(), 32))) ||
-      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
-      failed(k31::sameSize(*this, "rows", "x", x->getDimSize(0), "source", source->getDimSize(0))))
-    return failure();
-  return k31::sameSize(*this, "columns", "result", result->getDimSize(1), "x", x->getDimSize(1));
 }
 
 static LogicalResult verifyPeer(Operation *op, int64_t peer, Value rows) {

@@ -51,22 +51,58 @@ def Coll_RowsOp : Coll_Op<"rows", [Pure]> {
   let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
 }
 
-def Coll_DispatchOp : Coll_Op<"dispatch", [Pure]> {
-  let summary = "rows to the ranks of their experts: [T, C], ids [T, k] to rows [capacity, C], ids [capacity, k], source [capacity]";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, Coll_Axis:$axis, I64Attr:$size, I64Attr:$capacity,
-                       DefaultValuedAttr<Coll_Transport, "::k31::coll::Transport::library">:$transport);
-  let results = (outs AnyRankedTensor:$rows, AnyRankedTensor:$row_ids, AnyRankedTensor:$source);
+def Coll_OwnRowsOp : Coll_Op<"own_rows", [Pure, InferTypeOpAdaptor]> {
+  let summary = "the rows of this rank: [T, N] to [T / size, N] from row coordinate T / size on, and how many of them live";
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, AnyRankedTensor:$coordinate, I64Attr:$size);
+  let results = (outs AnyRankedTensor:$result, AnyRankedTensor:$own_live);
+  let assemblyFormat = "$x `live` $live `at` $coordinate `size` $size attr-dict `:` type($x) `,` type($live) `,` type($coordinate)";
+  let hasVerifier = 0; // the inference of the results checks it
+}
+
+def Coll_PackOp : Coll_Op<"pack", [Pure]> {
+  let summary = "rows and their choices into a piece for each rank that one of the choices is held by: [T, C] to [size, bytes]";
+  let description = [{
+    Rank d of `size` holds experts [d share, (d + 1) share). With a `coordinate` (i32 [1], on axis ep) the ranks are those of the
+    host, which begin at expert coordinate / size * size * share. A row goes into a piece once; a piece has room for all T rows, so
+    none is ever left out. `slot` [T, size]: the place of the row in each piece, -1 where it is not. `units` [size]: 16 bytes of
+    each piece that hold rows. `live` may hold several counts, as in moe.permute. codegen/kernels/coll/piece.h has the form of a
+    piece.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, AnyRankedTensor:$weights, AnyRankedTensor:$live,
+                       Optional<AnyRankedTensor>:$coordinate, I64Attr:$size, I64Attr:$share);
+  let results = (outs AnyRankedTensor:$pieces, AnyRankedTensor:$units, AnyRankedTensor:$slot);
   let assemblyFormat = [{
-    $x `by` $ids `over` $axis `size` $size `capacity` $capacity (`via` $transport^)? attr-dict `:` functional-type(operands, results)
+    $x `by` $ids `,` $weights `live` $live (`at` $coordinate^)? `size` $size `share` $share attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 
-def Coll_CombineOp : Coll_Op<"combine", [Pure]> {
-  let summary = "partial results back to the ranks of their tokens, summed: [capacity, C], source [capacity] to [T, C]";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$source, Coll_Axis:$axis, I64Attr:$size,
+def Coll_UnpackOp : Coll_Op<"unpack", [Pure]> {
+  let summary = "pieces [size, bytes] to rows [size T, C], ids and weights [size T, k], and the rows of each piece, live [size]";
+  let arguments = (ins AnyRankedTensor:$pieces);
+  let results = (outs AnyRankedTensor:$rows, AnyRankedTensor:$ids, AnyRankedTensor:$weights, AnyRankedTensor:$live);
+  let assemblyFormat = "$pieces attr-dict `:` functional-type(operands, results)";
+}
+
+// Piece d of x goes to coordinate d; piece s of the result came from coordinate s. The first live[d] x unit bytes of piece d count.
+class Coll_Exchange<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
+  let summary = text;
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, Coll_Axis:$axis, I64Attr:$size, I64Attr:$unit,
                        DefaultValuedAttr<Coll_Transport, "::k31::coll::Transport::library">:$transport);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `from` $source `over` $axis `size` $size (`via` $transport^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $x `live` $live `over` $axis `size` $size `unit` $unit (`via` $transport^)? attr-dict `:` type($x) `,` type($live)
+  }];
+  let hasVerifier = 0; // the inference of the result checks it
+}
+def Coll_DispatchOp : Coll_Exchange<"dispatch", "pieces of rows to the ranks of their experts: [size, bytes] to [size, bytes]">;
+def Coll_CombineOp : Coll_Exchange<"combine", "results back to the ranks that sent the rows: [size T, C] to [size T, C]">;
+
+def Coll_SumPartsOp : Coll_Op<"sum_parts", [Pure]> {
+  let summary = "adds up what the ranks said of each row: [size T, C] and slot [T, size] to [T, C], in their order, fp32 sums";
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$slot, AnyRankedTensor:$live);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$x `slot` $slot `live` $live attr-dict `:` functional-type(operands, results)";
 }
 
 def Coll_SendOp : Coll_Op<"send"> {

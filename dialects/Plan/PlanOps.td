@@ -17,7 +17,7 @@ def Plan_ArenaKind : Plan_Enum<"ArenaKind", ["weights", "cache", "state", "activ
 def Plan_Access : Plan_Enum<"Access", ["read", "write", "update"]>;
 def Plan_StateKind : Plan_Enum<"StateKind", ["latent", "index", "kda", "conv", "draft"]>;
 def Plan_EntryKind : Plan_Enum<"EntryKind", ["prefill", "decode"]>;
-def Plan_MeshAxis : Plan_Enum<"MeshAxis", ["none", "tp", "dp", "ep", "pp", "edp"]>;
+def Plan_MeshAxis : Plan_Enum<"MeshAxis", ["none", "tp", "dp", "ep", "pp", "edp", "node", "rail"]>;
 def Plan_ShardOf : Plan_Enum<"ShardOf", ["rows", "columns", "members"]>;
 def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "dispatch",
                                                        "combine", "send", "recv"]>;
@@ -204,11 +204,16 @@ def Plan_LaunchOp : Plan_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
 
 def Plan_CollectiveOp : Plan_Op<"collective"> {
   let summary = "one collective over a mesh axis, at its capacity";
+  let description = [{
+    `live` of a dispatch or combine: i32, one a rank of the axis. Of the piece for rank r the first live[r] times `unit` bytes hold
+    rows.
+  }];
   let arguments = (ins Plan_CollectiveKind:$kind, Plan_MeshAxis:$axis, Plan_Transport:$transport, StrAttr:$dtype, I64Attr:$count,
-                       Plan_Buffer:$source, Plan_Buffer:$dest, DefaultValuedAttr<I32Attr, "0">:$peer, I32Attr:$stream,
-                       OptionalAttr<StrAttr>:$label);
+                       Plan_Buffer:$source, Plan_Buffer:$dest, Optional<Plan_Buffer>:$live, DefaultValuedAttr<I64Attr, "0">:$unit,
+                       DefaultValuedAttr<I32Attr, "0">:$peer, I32Attr:$stream, OptionalAttr<StrAttr>:$label);
   let assemblyFormat = [{
-    $kind `over` $axis `via` $transport $dtype `count` $count $source `to` $dest (`peer` $peer^)? `on` $stream ($label^)? attr-dict
+    $kind `over` $axis `via` $transport $dtype `count` $count $source `to` $dest
+    (`live` $live^ `:` type($live) `unit` $unit)? (`peer` $peer^)? `on` $stream ($label^)? attr-dict
     `:` type($source) `to` type($dest)
   }];
   let hasVerifier = 1;

@@ -214,6 +214,10 @@ LogicalResult CollectiveOp::verify() {
     elements /= llvm::StringSwitch<int64_t>(getDtype()).Cases({"f32", "i32"}, 4).Case("bf16", 2).Default(1);
   if (static_cast<int64_t>(getCount()) != elements)
     return emitOpError() << "count is " << getCount() << ", but the source has " << elements << " elements";
+  if (const bool shares = getKind() == CollectiveKind::dispatch || getKind() == CollectiveKind::combine; getLive() && !shares)
+    return emitOpError() << "has live pieces; dispatch and combine do";
+  if (getLive() && (failed(isBuffer(*this, "live", getLive())) || failed(atLeast(*this, {{"unit", getUnit()}}, 1))))
+    return failure();
   return isOnStream(*this, getStream());
 }
 

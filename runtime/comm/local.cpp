@@ -130,7 +130,7 @@ LocalMemory::~LocalMemory() {
 Result<std::unique_ptr<Group>> LocalWorld::group(const std::vector<uint32_t> &members, uint32_t place) {
   if (groups == LocalMemory::kGroups)
     return fail(Code::unsupported, cat("a process made more than ", LocalMemory::kGroups,
-                                       " groups of ranks; sessions of several ranks can be bound ", LocalMemory::kGroups / 6,
+                                       " groups of ranks; sessions of several ranks can be bound ", LocalMemory::kGroups / 8,
                                        " times in a process"));
   if (members.size() > kSlot / 64)
     return fail(Code::unsupported, cat(members.size(), " ranks on one host, expected at most ", kSlot / 64));

@@ -17,7 +17,7 @@ public:
     alignas(64) std::atomic<uint32_t> mail_to; // rank of the group that the mail is for, plus 1; 0: none
   };
   static constexpr size_t kSlot = 256u << 10; // bytes of one exchange; a desk has two slots in turn, and one for mail
-  static constexpr uint32_t kGroups = 24;     // that a rank may make, of all sessions together
+  static constexpr uint32_t kGroups = 32;     // that a rank may make, of all sessions together
 
   uint32_t ranks() const { return ranks_; }
   Desk &desk(uint32_t group, uint32_t rank) const { return desks[group * ranks_ + rank]; }

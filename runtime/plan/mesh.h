@@ -1,7 +1,8 @@
 // Ranks of a plan's mesh: the place of each on every axis, and who shares a group with it.
 //
 // rank = (p dp + d) tp + t. The ranks of a stage, s = d tp + t, form groups of ep that each hold all experts once. When ep > tp
-// such a group spans several dp groups: `edp` is the axis over these, ranks of one expert group with equal t.
+// such a group spans several dp groups: `edp` is the axis over these, ranks of one expert group with equal t. When it spans
+// hosts, `node` is the axis over its ranks on one host, and `rail` the axis over the ranks at the same place of each.
 #pragma once
 #include "runtime/schema/shares.h"
 #include <vector>
@@ -20,6 +21,8 @@ inline uint32_t stride(const plan::Mesh &mesh, plan::MeshAxis axis) {
     return mesh.tp();
   case plan::MeshAxis::pp:
     return stage_size(mesh);
+  case plan::MeshAxis::rail:
+    return mesh.node();
   default:
     return 1;
   }

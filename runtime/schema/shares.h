@@ -5,6 +5,11 @@
 
 namespace k31::plan {
 
+// Hosts over which an expert group is spread evenly, `node` of its ranks on each; 1 when it is not.
+inline uint32_t hosts_of_experts(const Mesh &mesh) {
+  return mesh.node() > 1 && mesh.ep() > mesh.node() && mesh.ep() % mesh.node() == 0 ? mesh.ep() / mesh.node() : 1;
+}
+
 // Ranks along an axis; 1 for none.
 inline uint32_t ranks_along(const Mesh &mesh, MeshAxis axis) {
   switch (axis) {
@@ -18,6 +23,10 @@ inline uint32_t ranks_along(const Mesh &mesh, MeshAxis axis) {
     return mesh.pp();
   case MeshAxis::edp: // an expert group that spans whole tp groups
     return mesh.tp() > 0 && mesh.ep() > mesh.tp() ? mesh.ep() / mesh.tp() : 1;
+  case MeshAxis::node: // ranks of an expert group that share a host
+    return hosts_of_experts(mesh) > 1 ? mesh.node() : 1;
+  case MeshAxis::rail:
+    return hosts_of_experts(mesh);
   default:
     return 1;
   }

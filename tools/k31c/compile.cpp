@@ -139,6 +139,13 @@ Command addCompile(CLI::App &app) {
           "races, but not yet run on GPUs")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--moe-exchange", o.moeExchange,
+          "How tokens reach the ranks of their experts: replicate, dispatch or two-level, where a bucket allows it; auto "
+          "chooses by cost for each bucket, see k31c explain")
+      ->check(CLI::IsMember({"auto", "replicate", "dispatch", "two-level"}))
+      ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
   command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
   command

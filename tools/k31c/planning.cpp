@@ -74,6 +74,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
     text("mla_norm_eps", cat(*options.mlaNormEps));
   if (options.range)
     number("layer_begin", options.range->begin), number("layer_end", options.range->end);
+  if (options.moeExchange != "auto")
+    text("moe_exchange", options.moeExchange);
   if (options.sequenceParallel != "auto")
     text("sequence_parallel", options.sequenceParallel);
   if (options.overlap != "on" && options.target != "cpu") // a host plan has one stream anyway

@@ -25,6 +25,10 @@ FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
              << ", expected an integer of at least 1";
     *field = value.getInt();
   }
+  if (auto form = options.getAs<StringAttr>("moe_exchange"))
+    out.moeExchange = form.str();
+  if (auto target = options.getAs<StringAttr>("target"))
+    out.cuda = target != "cpu";
   return out;
 }
 

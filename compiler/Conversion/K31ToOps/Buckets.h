@@ -10,6 +10,8 @@ namespace k31 {
 // What k31.options says about the entries. Sizes are per sequence group.
 struct EntryOptions {
   int64_t maxContext = 0, maxBatch = 0, prefillChunk = 0, logitRows = 0;
+  std::string moeExchange = "auto"; // or the name of an ExpertForm
+  bool cuda = false;
 };
 llvm::FailureOr<EntryOptions> readEntryOptions(mlir::ModuleOp module);
 

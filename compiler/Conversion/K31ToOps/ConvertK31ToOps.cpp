@@ -1,5 +1,6 @@
 // Level 1 to level 2: @text becomes one function a bucket, each layer body one function a bucket, rows get a static capacity.
 #include "compiler/Conversion/K31ToOps/Conversions.h"
+#include "compiler/Conversion/K31ToOps/ExpertForm.h"
 #include "compiler/Conversion/K31ToOps/Rows.h"
 #include "compiler/Conversion/K31ToOps/Stages.h"
 #include "compiler/Passes.h"
@@ -63,7 +64,7 @@ public:
   Converter(ModuleOp module, func::FuncOp text, TextForm form, const EntryOptions &options, const Mesh &mesh, Type activation,
             Type cacheElement, LayersOf layers)
       : module(module), text(text), form(form), options(options), activation(activation), layers(std::move(layers)),
-        state(module, mesh), cuts(text, mesh.pp), b(module.getContext()) {
+        state(module, mesh, options), cuts(text, mesh.pp), b(module.getContext()) {
     state.cacheElement = cacheElement;
   }
 
@@ -105,13 +106,23 @@ private:
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.tensorRank; }});
     if (state.mesh.ep > 1)
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.expertRank; }});
-    if (state.mesh.edp() > 1)
+    if (seesAllGroups(bucket))
       out.push_back({live(state.mesh.edp()), [](OpsBuilder &o) -> Value & { return o.liveOfGroups; }});
     if (bucket.isSharded()) {
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.own.live; }});
       out.push_back({bucket.ownBatchType(b.getContext()), [](OpsBuilder &o) -> Value & { return o.own.batch; }});
     }
     return out;
+  }
+  // Does a layer compute with the rows of all dp groups of its expert group?
+  bool seesAllGroups(const Bucket &bucket) {
+    return state.mesh.edp() > 1 &&
+           module
+               ->walk([&](model::LatentMoEOp op) {
+                 const ExpertChoice choice = chooseExpertForm(state.mesh, options, bucket, activation, op);
+                 return choice.form == ExpertForm::replicate ? WalkResult::interrupt() : WalkResult::advance();
+               })
+               .wasInterrupted();
   }
   static Type withRows(Type type, int64_t count) {
     auto rows = dyn_cast<RankedTensorType>(type);
@@ -262,7 +273,7 @@ private:
     o.setRows(entry.live, entry.batch);
     o.tensorRank = entry.tensorRank, o.expertRank = entry.expertRank;
     o.makeOwn();
-    if (state.mesh.edp() > 1)
+    if (seesAllGroups(bucket))
       o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
     if (stage == 0)
       for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))

@@ -1,6 +1,8 @@
 // Mixture of experts: route, group rows by expert, two products over the grouped rows, weighted sum, shared experts.
 #include "dialects/Moe/Moe.h"
 #include "compiler/Conversion/K31ToOps/Conversions.h"
+#include "compiler/Conversion/K31ToOps/ExpertExchange.h"
+#include "compiler/Conversion/K31ToOps/ExpertForm.h"
 
 using namespace mlir;
 
@@ -22,51 +24,99 @@ static Value experts(OpsBuilder &o, model::LatentMoEOp op, StringRef name, Array
                                       ArrayAttr());
 }
 
-// The routed part in its own space: [T, latent] to [T, latent]; router logits come from the full input. Every rank of an expert
-// group sees the rows of all its dp groups, adds up what its own experts say of them, and gets back the sums of its own rows.
-static Value routed(OpsBuilder &o, model::LatentMoEOp op, Value x, Value z) {
+static moe::RouteOp choose(OpsBuilder &o, model::LatentMoEOp op, Value x) {
   DictionaryAttr w = op.getWeights();
-  FlatSymbolRefAttr gate = o.symbol(w, "gate");
-  Value logits = o.linear(x, gate, o.f32());
-  auto route = moe::RouteOp::create(o.b, o.at("block_sparse_moe.route"), logits, o.weight(o.symbol(w, "e_score_correction_bias")),
-                                    o.live, op.getTopK(), op.getRenormalize(), op.getScale());
+  Value logits = o.linear(x, o.symbol(w, "gate"), o.f32());
+  return moe::RouteOp::create(o.b, o.at("block_sparse_moe.route"), logits, o.weight(o.symbol(w, "e_score_correction_bias")),
+                              o.live, op.getTopK(), op.getRenormalize(), op.getScale());
+}
+
+// What the experts of this rank say of the rows, weighted: [T, C] to [T, C].
+static Value held(OpsBuilder &o, model::LatentMoEOp op, const ChosenRows &rows, const Note *why) {
   const Cut cut = o.cutOf(coll::Axis::ep, coll::ShardOf::members, op.getExperts(), "experts");
-  const int64_t held = cut.share(op.getExperts());
-  Value rows = o.allGather(z, coll::Axis::edp), ids = o.allGather(route.getIds(), coll::Axis::edp),
-        weights = o.allGather(route.getWeights(), coll::Axis::edp), live = o.liveOfGroups ? o.liveOfGroups : o.live;
-  auto groups = moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), rows, ids, live, o.expertRank, uint64_t(0),
-                                       static_cast<uint64_t>(held));
+  const int64_t own = cut.share(op.getExperts());
+  auto groups = moe::PermuteOp::create(o.b, o.at("block_sparse_moe.permute"), rows.x, rows.ids, rows.live, o.expertRank,
+                                       uint64_t(0), static_cast<uint64_t>(own));
+  if (why)
+    note(groups, *why);
   const std::string name = "block_sparse_moe.experts.";
   Value both = experts(o, op, name + "w13", {"w1", "w3"}, groups.getRows(), groups.getOffsets(), cut);
   // The map covers the grouped rows, of which the last offset says how many there are.
-  Value tokens = std::exchange(o.live, o.columns(groups.getOffsets(), held, held + 1));
+  Value tokens = std::exchange(o.live, o.columns(groups.getOffsets(), own, own + 1));
   Value hidden = gatedActivation(o, name + "w13", both, op.getActivation());
   o.live = tokens;
   Value out = experts(o, op, name + "w2", {"w2"}, hidden, groups.getOffsets(), cut);
-  Value sum =
-      moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(rows, OpsBuilder::columnsOf(out), o.activation), out,
-                             weights, groups.getSlot(), live);
+  return moe::CombineOp::create(o.b, o.at("block_sparse_moe.combine"), o.rowsOf(rows.x, OpsBuilder::columnsOf(out), o.activation),
+                                out, rows.weights, groups.getSlot(), rows.live);
+}
+
+static Value latentOf(OpsBuilder &o, model::LatentMoEOp op, Value x) {
+  return op.getLatent() ? o.linear(x, o.symbol(op.getWeights(), "routed_expert_down_proj"), o.activation) : x;
+}
+
+// The routed part in its own space, [T, H] to [T, latent], when every rank of an expert group sees the rows of all its dp groups:
+// it adds up what its own experts say of them, and gets back the sums of its own dp group's rows. What the other ranks of the tp
+// group say is yet to be added.
+static Value replicated(OpsBuilder &o, model::LatentMoEOp op, Value x, const Note *why) {
+  Value z = latentOf(o, op, x);
+  auto route = choose(o, op, x);
+  Value sum = held(o, op,
+                   {o.allGather(z, coll::Axis::edp), o.allGather(route.getIds(), coll::Axis::edp),
+                    o.allGather(route.getWeights(), coll::Axis::edp), o.liveOfGroups ? o.liveOfGroups : o.live},
+                   why);
   return o.reduceScatter(sum, coll::Axis::edp);
+}
+
+// The same when rows travel to their experts: each rank of a tp group has a share of the rows, sends them and gets their sums,
+// whole: [T / tp, latent].
+static Value exchanged(OpsBuilder &o, model::LatentMoEOp op, const ExpertChoice &choice) {
+  Value tokens = o.live, own = o.get(op.getX());
+  if (o.bucket.isSharded())
+    o.live = o.own.live;
+  else
+    own = takeOwnRows(o, own);
+  Value z = latentOf(o, op, own);
+  auto route = choose(o, op, own);
+  ChosenRows rows{z, route.getIds(), route.getWeights(), o.live};
+  const int64_t share = o.cutOf(coll::Axis::ep, coll::ShardOf::members, op.getExperts(), "experts").share(op.getExperts());
+  SmallVector<ExchangeLeg> legs;
+  if (choice.form == ExpertForm::twoLevel)
+    legs = {{coll::Axis::rail, share * o.state.mesh.node}, {coll::Axis::node, share}};
+  else
+    legs = {{coll::Axis::ep, share}};
+  for (ExchangeLeg &leg : legs)
+    rows = leg.there(o, rows);
+  Value y = held(o, op, rows, &*choice.why);
+  for (ExchangeLeg &leg : llvm::reverse(legs))
+    y = leg.back(o, y);
+  o.live = tokens;
+  return y;
 }
 
 Value convert(OpsBuilder &o, model::LatentMoEOp op) {
   DictionaryAttr w = op.getWeights();
   Value x = o.full(op.getX());
   const Mesh &mesh = o.state.mesh;
+  const ExpertChoice choice = chooseExpertForm(mesh, o.state.options, o.bucket, o.activation, op);
+  const bool whole = choice.form != ExpertForm::replicate; // is nothing of the sum missing?
+  Value y = whole ? exchanged(o, op, choice) : replicated(o, op, x, choice.why ? &*choice.why : nullptr);
   // What is left to add up over: the ranks of a tp group when experts are spread over all of them, else those of an expert group.
   const coll::Axis rest = mesh.ep >= mesh.tp ? coll::Axis::tp : coll::Axis::ep;
   if (!op.getLatent()) {
-    Value y = routed(o, op, x, x);
-    if (rest == coll::Axis::ep)
+    if (!whole && rest == coll::Axis::ep)
       y = o.allReduce(y, rest);
     Value shared = gatedMLP(o, x, w, "shared.", op.getActivation());
-    if (rest == coll::Axis::tp) // one sum for both
+    if (!whole && rest == coll::Axis::tp) // one sum for both
       return o.sumRows(o.add("block_sparse_moe.add", y, shared));
-    y = o.ownRows(y), shared = o.sumRows(shared);
+    shared = o.sumRows(shared);
+    if (!whole)
+      y = o.ownRows(y);
+    else if (!o.bucket.isSharded())
+      y = o.allGather(y, coll::Axis::tp);
     OnRows rows(o, o.own);
     return o.add("block_sparse_moe.add", y, shared);
   }
-  Value y = o.allReduce(routed(o, op, x, o.linear(x, o.symbol(w, "routed_expert_down_proj"), o.activation)), rest);
+  y = whole ? o.allGather(y, coll::Axis::tp) : o.allReduce(y, rest);
   if (FlatSymbolRefAttr gain = o.symbol(w, "routed_expert_norm"))
     y = o.rmsNorm(y, gain, op.getEps().convertToFloat());
   // Each rank carries its columns of the latent sum back, and what it has of the shared experts: one sum over tp for both.

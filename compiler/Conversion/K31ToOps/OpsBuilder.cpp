@@ -7,8 +7,8 @@ using namespace mlir;
 
 namespace k31 {
 
-ModuleState::ModuleState(ModuleOp module, const Mesh &mesh)
-    : mesh(mesh), module(module), symbols(module), declarations(module.getContext()) {
+ModuleState::ModuleState(ModuleOp module, const Mesh &mesh, const EntryOptions &options)
+    : mesh(mesh), options(options), module(module), symbols(module), declarations(module.getContext()) {
   declarations.setInsertionPointToStart(module.getBody());
   for (auto tensor : module.getOps<nn::TensorOp>())
     declarations.setInsertionPointAfter(tensor);

@@ -29,7 +29,7 @@ struct Cut {
 // What the buckets of a module share: weight stacks and cache pools.
 class ModuleState {
 public:
-  ModuleState(mlir::ModuleOp module, const Mesh &mesh);
+  ModuleState(mlir::ModuleOp module, const Mesh &mesh, const EntryOptions &options);
 
   // @stack.NAME over nn.tensor symbols of equal members and element types. `rows` of each part are used, all by default, of which
   // a rank holds what `cut` leaves it. All who ask for a name must ask for the same parts and rows.
@@ -46,6 +46,7 @@ public:
   void refuse(const std::string &why);
 
   const Mesh mesh;
+  const EntryOptions options;
   bool failed = false;     // a diagnostic was given
   mlir::Type cacheElement; // of paged caches
 

@@ -174,7 +174,9 @@ private:
                                 std::optional<int64_t> layer) {
     std::optional<planir::CollectiveKind> kind = planir::symbolizeCollectiveKind(op.getName().stripDialect());
     auto axis = op.getAttrOfType<coll::AxisAttr>("axis");
-    if (!kind || !axis || op.getNumOperands() > 1 || op.getNumResults() > 1)
+    // Of dispatch and combine the second operand counts what of the pieces is live.
+    const bool pieces = isa<coll::DispatchOp, coll::CombineOp>(op);
+    if (!kind || !axis || op.getNumOperands() > (pieces ? 2 : 1) || op.getNumResults() > 1)
       return op.emitOpError("moves rows between ranks in a way that no command of a plan has");
     // A send has no destination here and a recv no source: the one buffer stands for both.
     Value source, dest;
@@ -193,12 +195,20 @@ private:
       if (!source)
         source = dest, type = cast<RankedTensorType>(op.getResult(0).getType());
     }
-    auto peer = op.getAttrOfType<IntegerAttr>("peer");
+    Value live;
+    if (pieces) {
+      const Known counts = known[op.getOperand(1)];
+      if (counts.buffers.size() != 1)
+        return op.emitOpError("has no buffer with the counts of its pieces");
+      live = counts.buffers[0];
+    }
+    auto peer = op.getAttrOfType<IntegerAttr>("peer"), unit = op.getAttrOfType<IntegerAttr>("unit");
     Type element = type.getElementType();
     StringRef dtype = element.isF32() ? "f32" : element.isBF16() ? "bf16" : element.isInteger(32) ? "i32" : "u8";
     planir::CollectiveOp::create(builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()),
-                                 planir::Transport::library, dtype, type.getNumElements(), source, dest, peer ? peer.getInt() : 0,
-                                 0, builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
+                                 planir::Transport::library, dtype, type.getNumElements(), source, dest, live,
+                                 unit ? unit.getInt() : 0, peer ? peer.getInt() : 0, 0,
+                                 builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
     return success();
   }
 

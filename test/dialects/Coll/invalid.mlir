@@ -49,101 +49,6 @@ func.func @f(%x: tensor<2x8x4xbf16>) {
 
 // -----
 
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<4x2xi32>) {
-  // expected-error @below {{x has 8 rows, but ids has 4 rows}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 16
-    : (tensor<8x32xbf16>, tensor<4x2xi32>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{a result has 16 rows, expected the capacity of 32}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 32
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{expected a size of 1 or more ranks, found 0}}
-  %0:3 = coll.dispatch %x by %i over ep size 0 capacity 16
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{rows has 16 columns, but x has 32 columns}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 16
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x16xbf16>, tensor<16x2xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{row ids has 1 columns, but ids has 2 columns}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 16
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x32xbf16>, tensor<16x1xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{rows holds 'f32', expected 'bf16'}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 16
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x32xf32>, tensor<16x2xi32>, tensor<16xi32>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %i: tensor<8x2xi32>) {
-  // expected-error @below {{source holds 'i64', expected 'i32'}}
-  %0:3 = coll.dispatch %x by %i over ep size 2 capacity 16
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16xi64>)
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<16x32xbf16>, %s: tensor<8xi32>) {
-  // expected-error @below {{x has 16 rows, but source has 8 rows}}
-  %0 = coll.combine %x from %s over ep size 2 : (tensor<16x32xbf16>, tensor<8xi32>) -> tensor<8x32xbf16>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<16x32xbf16>, %s: tensor<16xi32>) {
-  // expected-error @below {{result has 16 columns, but x has 32 columns}}
-  %0 = coll.combine %x from %s over ep size 2 : (tensor<16x32xbf16>, tensor<16xi32>) -> tensor<8x16xbf16>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<16x32xbf16>, %s: tensor<16xi32>) {
-  // expected-error @below {{expected a size of 1 or more ranks, found -1}}
-  %0 = coll.combine %x from %s over ep size -1 : (tensor<16x32xbf16>, tensor<16xi32>) -> tensor<8x32xbf16>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<16x32xbf16>, %s: tensor<16xi32>) {
-  // expected-error @below {{result holds 'f32', expected 'bf16'}}
-  %0 = coll.combine %x from %s over ep size 2 : (tensor<16x32xbf16>, tensor<16xi32>) -> tensor<8x32xf32>
-  return
-}
-
-// -----
-
 func.func @f(%x: tensor<8x32xbf16>) {
   // expected-error @below {{expected a coordinate of 0 or more as peer, found -1}}
   coll.send %x to -1 over pp : tensor<8x32xbf16>
@@ -211,5 +116,80 @@ func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
 func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>, %two: tensor<2xi32>) {
   // expected-error @below {{coordinate has 2 numbers, expected one}}
   %0 = coll.rows %x live %l at %two : (tensor<8x32xbf16>, tensor<1xi32>, tensor<2xi32>) -> tensor<4x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{3 ranks do not divide the 8 rows}}
+  %0:2 = coll.own_rows %x live %l at %l size 3 : tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<2xi32>) {
+  // expected-error @below {{expected x [T, N] and one i32 as live and coordinate}}
+  %0:2 = coll.own_rows %x live %l at %l size 2 : tensor<8x32xbf16>, tensor<2xi32>, tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x32xbf16>, %i: tensor<4x2xi32>, %w: tensor<4x2xf32>, %l: tensor<1xi32>) {
+  // expected-error @below {{expected ui8 [4, 336]: 4 rows of 32 values and 2 choices}}
+  %0:3 = coll.pack %x by %i, %w live %l size 4 share 7
+    : (tensor<4x32xbf16>, tensor<4x2xi32>, tensor<4x2xf32>, tensor<1xi32>) -> (tensor<4x320xui8>, tensor<4xi32>, tensor<4x4xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x32xbf16>, %i: tensor<4x2xi32>, %w: tensor<4x3xf32>, %l: tensor<1xi32>) {
+  // expected-error @below {{ids has 2 choices, but weights has 3 choices}}
+  %0:3 = coll.pack %x by %i, %w live %l size 4 share 7
+    : (tensor<4x32xbf16>, tensor<4x2xi32>, tensor<4x3xf32>, tensor<1xi32>) -> (tensor<4x336xui8>, tensor<4xi32>, tensor<4x4xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x32xbf16>, %i: tensor<4x2xi32>, %w: tensor<4x2xf32>, %l: tensor<1xi32>) {
+  // expected-error @below {{units and slot are for 4 and 3 ranks, expected 4}}
+  %0:3 = coll.pack %x by %i, %w live %l size 4 share 7
+    : (tensor<4x32xbf16>, tensor<4x2xi32>, tensor<4x2xf32>, tensor<1xi32>) -> (tensor<4x336xui8>, tensor<4xi32>, tensor<4x3xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<3x336xui8>) {
+  // expected-error @below {{has 16 rows of 3 ranks, which do not divide them}}
+  %0:4 = coll.unpack %p : (tensor<3x336xui8>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16x2xf32>, tensor<3xi32>)
+  return
+}
+
+// -----
+
+func.func @f(%p: tensor<4x336xui8>, %l: tensor<2xi32>) {
+  // expected-error @below {{expected live i32 [4], found 'tensor<2xi32>'}}
+  %0 = coll.dispatch %p live %l over ep size 4 unit 16 : tensor<4x336xui8>, tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<6x32xbf16>, %l: tensor<4xi32>) {
+  // expected-error @below {{expected pieces for 4 ranks, found 'tensor<6x32xbf16>'}}
+  %0 = coll.combine %x live %l over ep size 4 unit 64 : tensor<6x32xbf16>, tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<16x32xbf16>, %s: tensor<4x3xi32>, %l: tensor<1xi32>) {
+  // expected-error @below {{x has 16 rows, but all ranks has 12 rows}}
+  %0 = coll.sum_parts %x slot %s live %l : (tensor<16x32xbf16>, tensor<4x3xi32>, tensor<1xi32>) -> tensor<4x32xbf16>
   return
 }

@@ -4,7 +4,7 @@
 // RUN: k31-opt --mlir-print-op-generic %s | k31-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @ranks
-func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<8x2xi32>, %live: tensor<1xi32>) -> tensor<8x32xbf16> {
+func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<4x2xi32>, %weights: tensor<4x2xf32>, %live: tensor<1xi32>) -> tensor<8x32xbf16> {
   // CHECK: coll.all_reduce %{{.+}} over tp size 8 : tensor<8x32xbf16>
   %a = coll.all_reduce %x over tp size 8 : tensor<8x32xbf16>
   // CHECK: [[SHARE:%.+]] = coll.reduce_scatter %{{.+}} over tp size 4 : tensor<8x32xbf16>
@@ -13,11 +13,27 @@ func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<8x2xi32>, %live: tensor<1xi
   %c = coll.all_gather %b over tp size 4 : tensor<2x32xbf16>
   // CHECK: coll.broadcast %{{.+}} over dp size 2 : tensor<8x32xbf16>
   %d = coll.broadcast %c over dp size 2 : tensor<8x32xbf16>
-  // CHECK: [[ROWS:%.+]], [[IDS:%.+]], [[SOURCE:%.+]] = coll.dispatch %{{.+}} by %{{.+}} over ep size 16 capacity 32 via peer : (
-  %rows, %row_ids, %source = coll.dispatch %d by %ids over ep size 16 capacity 32 via peer
-    : (tensor<8x32xbf16>, tensor<8x2xi32>) -> (tensor<32x32xbf16>, tensor<32x2xi32>, tensor<32xi32>)
-  // CHECK: coll.combine [[ROWS]] from [[SOURCE]] over ep size 16 : (tensor<32x32xbf16>, tensor<32xi32>) -> tensor<8x32xbf16>
-  %e = coll.combine %rows from %source over ep size 16 : (tensor<32x32xbf16>, tensor<32xi32>) -> tensor<8x32xbf16>
+  // CHECK: [[OWN:%.+]], [[OWNLIVE:%.+]] = coll.own_rows %{{.+}} live %{{.+}} at %{{.+}} size 2 : tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>
+  %own, %own_live = coll.own_rows %d live %live at %live size 2 : tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>
+  // CHECK: [[PIECES:%.+]], [[UNITS:%.+]], [[SLOT:%.+]] = coll.pack [[OWN]] by %{{.+}}, %{{.+}} live [[OWNLIVE]] size 4 share 7 : (
+  %pieces, %units, %slot = coll.pack %own by %ids, %weights live %own_live size 4 share 7
+    : (tensor<4x32xbf16>, tensor<4x2xi32>, tensor<4x2xf32>, tensor<1xi32>) -> (tensor<4x336xui8>, tensor<4xi32>, tensor<4x4xi32>)
+  // CHECK: [[THERE:%.+]] = coll.dispatch [[PIECES]] live [[UNITS]] over rail size 4 unit 16 via peer : tensor<4x336xui8>, tensor<4xi32>
+  %there = coll.dispatch %pieces live %units over rail size 4 unit 16 via peer : tensor<4x336xui8>, tensor<4xi32>
+  // CHECK: [[ROWS:%.+]], [[IDS:%.+]], [[WEIGHTS:%.+]], [[LIVE:%.+]] = coll.unpack [[THERE]] : (
+  %rows, %row_ids, %row_weights, %row_live = coll.unpack %there
+    : (tensor<4x336xui8>) -> (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16x2xf32>, tensor<4xi32>)
+  // CHECK: coll.pack [[ROWS]] by [[IDS]], [[WEIGHTS]] live [[LIVE]] at %{{.+}} size 2 share 7 : (
+  %again, %more, %slots = coll.pack %rows by %row_ids, %row_weights live %row_live at %live size 2 share 7
+    : (tensor<16x32xbf16>, tensor<16x2xi32>, tensor<16x2xf32>, tensor<4xi32>, tensor<1xi32>)
+    -> (tensor<2x1296xui8>, tensor<2xi32>, tensor<16x2xi32>)
+  // CHECK: [[BACK:%.+]] = coll.combine [[ROWS]] live [[LIVE]] over rail size 4 unit 64 : tensor<16x32xbf16>, tensor<4xi32>
+  %back = coll.combine %rows live %row_live over rail size 4 unit 64 : tensor<16x32xbf16>, tensor<4xi32>
+  // CHECK: coll.sum_parts [[BACK]] slot [[SLOT]] live [[OWNLIVE]] : (
+  %sum = coll.sum_parts %back slot %slot live %own_live
+    : (tensor<16x32xbf16>, tensor<4x4xi32>, tensor<1xi32>) -> tensor<4x32xbf16>
+  // CHECK: [[ALL:%.+]] = coll.all_gather
+  %e = coll.all_gather %sum over tp size 2 : tensor<4x32xbf16>
   // CHECK: coll.join %{{.+}} live %{{.+}} size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
   %j = coll.join %e live %live size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
   // CHECK: coll.rows %{{.+}} live %{{.+}} at %{{.+}} : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x32xbf16>
