@@ -149,6 +149,22 @@ struct Checker {
     if (const uint64_t needed = received(c, bytes); needed > c.dest()->bytes())
       return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " of ", bytes, " bytes over ",
                         plan::EnumNameMeshAxis(c.axis()), " gives ", needed, " bytes to a destination of ", c.dest()->bytes()));
+    return live_pieces(c);
+  }
+
+  // The counts of live units in the pieces of a dispatch or combine.
+  Result<void> live_pieces(const plan::Collective &c) {
+    if (!c.live())
+      return {};
+    if (c.op() != plan::CollectiveOp::dispatch && c.op() != plan::CollectiveOp::combine)
+      return refuse(
+          cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " has counts of live pieces; dispatch and combine do"));
+    K31_TRY(slice(*c.live(), "counts of live pieces", 0, false));
+    const uint64_t n = plan::ranks_along(*plan.mesh(), c.axis());
+    if (c.live()->bytes() / sizeof(int32_t) < n || c.live_unit() == 0)
+      return refuse(cat(where(), ": ", c.live()->bytes(), " bytes of counts in units of ", c.live_unit(),
+                        " bytes for the pieces of ", n, " ranks, expected ", n * sizeof(int32_t),
+                        " bytes and a unit of 1 or more"));
     return {};
   }
 
