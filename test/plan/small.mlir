@@ -24,7 +24,7 @@
 // CHECK: plan.state_member latent layer 0 in @cache at 0 unit 512 units 2
 // CHECK: plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 // CHECK: plan.image @image.0 "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
-// CHECK: plan.kernel @kernel.0 "nn.row add" symbol "k31_k0" images [@image.0] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
+// CHECK: plan.kernel @kernel.0 "nn.row add" symbol "k31_k0" images [@image.0] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>] starts_early
 // CHECK: plan.note @note.0 "kernel" "4 tasks" because "a core takes 9 us" among ["1 task", "4 tasks"] nanoseconds [9000, 2500]
 // CHECK: plan.note @note.1 "transport" "library" because "the peer transport is off"{{$}}
 // CHECK: plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 attributes {plan.notes = [@note.1]}
@@ -87,7 +87,7 @@ plan.state block_tokens 256 blocks 2 slots 3
 plan.state_member latent layer 0 in @cache at 0 unit 512 units 2
 plan.state_member kda layer 0 in @state at 0 unit 128 units 3
 plan.image @code "x86-64-v3" features ["avx2", "fma"] code "no code\00\01\FF"
-plan.kernel @add "nn.row add" symbol "k31_k0" images [@code] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>]
+plan.kernel @add "nn.row add" symbol "k31_k0" images [@code] config "rows = 2" args [tensor<?x8xbf16>, tensor<?xi32>, tensor<?x16xui8>] starts_early
 plan.note @four "kernel" "4 tasks" because "a core takes 9 us" among ["1 task", "4 tasks"] nanoseconds [9000, 2500]
 plan.note @tp "transport" "library" because "the peer transport is off"
 plan.entry @decode_b2 decode rows 2 segments 2 logit_rows 2 stage 0 streams 2 events 2 attributes {plan.notes = [@tp]} {

@@ -74,7 +74,7 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
     text("mla_norm_eps", cat(*options.mlaNormEps));
   if (options.range)
     number("layer_begin", options.range->begin), number("layer_end", options.range->end);
-  if (options.moeExchange != "auto")
+  if (options.moeExchange != "auto" && !options.mesh.empty()) // one rank exchanges nothing
     text("moe_exchange", options.moeExchange);
   if (options.sequenceParallel != "auto")
     text("sequence_parallel", options.sequenceParallel);

@@ -68,12 +68,13 @@ public:
 private:
   const Rank &rank() const { return cuda ? kGpu : kHost; }
 
-  // There and back between the ranks of an axis, `from` rows of this rank: pack, unpack and sum make three launches. Host ranks
-  // send live rows alone: of uniform choices a row has some among `size` equal shares in 1 - (1 - 1/size)^k of the cases.
+  // There and back between the ranks of an axis, `from` rows of this rank, whole pieces: pack, unpack and sum make three
+  // launches. They touch live rows alone: of uniform choices a row has some among `size` equal shares in 1 - (1 - 1/size)^k of
+  // the cases.
   void leg(Cost &cost, coll::Axis axis, double from, double row, double value) const {
-    const double size = static_cast<double>(sizeOf(mesh, axis)), part = cuda ? 1 : 1 - std::pow(1 - 1 / size, choices);
-    collective(cost, Exchange::allToAll, axis, from * part * size * row);
-    collective(cost, Exchange::allToAll, axis, from * part * size * value);
+    const double size = static_cast<double>(sizeOf(mesh, axis));
+    collective(cost, Exchange::allToAll, axis, from * size * row);
+    collective(cost, Exchange::allToAll, axis, from * size * value);
     const double live = from * size * (1 - std::pow(1 - 1 / size, choices));
     cost.seconds += 3 * rank().launch + live * (4 * row + value) / rank().bytes;
   }
