@@ -1,10 +1,14 @@
-// Machine code of the host device: a shared object inside the plan, opened from memory.
+// Machine code of the host device: a shared object inside the plan, copied to memory of its own.
+//
+// An image needs nothing from outside: no library, no relocation, no constructor. So we map it ourselves, and what we do not read
+// (dynamic section, hash table) cannot do harm. What we read is checked against the rest first: a damaged image is an error.
 #pragma once
 #include "runtime/base/result.h"
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace k31::host {
@@ -15,9 +19,9 @@ using KernelFunction = void (*)(const void *args, uint32_t task, uint32_t tasks)
 class Image {
 public:
   static Result<Image> open(std::span<const uint8_t> code);
-  Image(Image &&other) noexcept : fd(std::exchange(other.fd, -1)), handle(std::exchange(other.handle, nullptr)) {}
+  Image(Image &&other) noexcept : map(std::exchange(other.map, {})), symbols(std::move(other.symbols)) {}
   Image &operator=(Image &&other) noexcept {
-    std::swap(fd, other.fd), std::swap(handle, other.handle);
+    std::swap(map, other.map), std::swap(symbols, other.symbols);
     return *this;
   }
   ~Image();
@@ -26,8 +30,8 @@ public:
 
 private:
   Image() = default;
-  int fd = -1; // stays open: the loader knows objects by path, and the path holds this number
-  void *handle = nullptr;
+  std::span<uint8_t> map;
+  std::unordered_map<std::string, uint64_t> symbols; // offset in the map
 };
 
 } // namespace k31::host

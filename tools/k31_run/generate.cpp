@@ -1,13 +1,12 @@
 // k31-run generate: text from prompts, several at once if need be.
 #include "runtime/base/cat.h"
-#include "runtime/base/file.h"
 #include "runtime/engine/engine.h"
 #include "runtime/text/chat.h"
 #include "tools/k31_run/commands.h"
+#include "tools/k31_run/ids.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/printer.h"
 #include "tools/k31_run/ranks.h"
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -79,27 +78,6 @@ const char *name_of(engine::Finish finish) {
     return "failed";
   }
   return "";
-}
-
-// One sequence a line, ids separated by commas.
-Result<std::vector<std::vector<int32_t>>> read_ids(const std::string &path) {
-  K31_ASSIGN(const std::string text, read_text(path));
-  std::vector<std::vector<int32_t>> all(1);
-  for (const char *at = text.data(), *end = at + text.size(); at < end;) {
-    int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ',' && *next != '\n'))
-      return fail(Code::invalid_input, cat(quote(path, 4096), ": line ", all.size(), " holds ", quote({at, size_t(end - at)}, 20),
-                                           ", expected token ids separated by commas"));
-    all.back().push_back(id);
-    at = next;
-    if (at == end)
-      break;
-    if (*at == '\n' && at + 1 < end)
-      all.emplace_back();
-    ++at;
-  }
-  return all;
 }
 
 // The ids of every prompt.
@@ -263,10 +241,7 @@ Command add_generate(CLI::App &parent) {
                             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
                             ->expected(1)
                             ->allow_extra_args(false);
-  source->add_option("--tokens", options->tokens, "Token ids, separated by commas; the checkpoint then needs no tokenizer")
-      ->delimiter(',')
-      ->check(check_id)
-      ->type_name("ID,ID,...");
+  add_tokens(*source, options->tokens, "Token ids, separated by commas; the checkpoint then needs no tokenizer");
   source->add_option("--tokens-file", options->tokens_file, "File of token ids separated by commas, one sequence a line")
       ->type_name("FILE");
   source->require_option(1);

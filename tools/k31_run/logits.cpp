@@ -1,6 +1,7 @@
 // k31-run logits: the logits of every position, to a safetensors file.
 #include "runtime/base/safetensors.h"
 #include "tools/k31_run/commands.h"
+#include "tools/k31_run/ids.h"
 #include "tools/k31_run/ranks.h"
 #include "tools/k31_run/windows.h"
 #include <algorithm>
@@ -44,10 +45,7 @@ Command add_logits(CLI::App &parent) {
   CLI::App *app = parent.add_subcommand("logits", "Write the logits of every position: fp32 [T, vocab], tensor \"logits\"");
   options->model.add_to(*app);
   CLI::App *source = app->add_option_group("text", "What to run, one of:");
-  source->add_option("--tokens", options->source.tokens, "Token ids, separated by commas")
-      ->delimiter(',')
-      ->check(check_id)
-      ->type_name("ID,ID,...");
+  add_tokens(*source, options->source.tokens, "Token ids, separated by commas");
   source->add_option("--text-file", options->source.file, "UTF-8 text to encode")->type_name("FILE");
   source->require_option(1);
   app->add_option("--out", options->out, "Safetensors file to write")->required()->type_name("FILE");

@@ -3,6 +3,7 @@
 #include "runtime/comm/communicator.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
+#include "tools/k31_run/ids.h"
 #include "tools/k31_run/lockstep.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/ranks.h"
@@ -234,10 +235,7 @@ Command add_verify(CLI::App &parent) {
       ->type_name("DIR");
   app->add_option("--reference-weights", o.reference_weights, "Another folder for the reference")->type_name("DIR");
   CLI::App *source = app->add_option_group("input", "What to run; made-up ids unless given:");
-  source->add_option("--tokens", o.tokens, "Token ids, separated by commas")
-      ->delimiter(',')
-      ->check(check_id)
-      ->type_name("ID,ID,...");
+  add_tokens(*source, o.tokens, "Token ids, separated by commas");
   source->add_option("--text", o.text, "Text to encode")->type_name("TEXT");
   source->require_option(0, 1);
   app->add_option("--decode", o.decode, "Run the last N tokens one by one")->type_name("N")->capture_default_str();
