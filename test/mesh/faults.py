@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """One rank that reads a bad file, or is killed, ends all ranks soon, with the first reason printed once and exit code 1.
 
-    faults.py --launch mpirun|self --work DIR [--bin DIR]
+    faults.py --launch mpirun|self --work DIR [--bin DIR] [--plan FILE]
+
+--plan: a plan of models/tiny-k31 for two ranks, of any target; without it k31c makes one for the host.
 """
 import argparse
 import os
@@ -62,18 +64,24 @@ def check(what, process, begin, expected):
     return ok
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--work", required=True)
-    ap.add_argument("--bin", default="")
-    ap.add_argument("--launch", default="self", choices=["mpirun", "self"])
-    o = ap.parse_args()
-    os.makedirs(o.work, exist_ok=True)
+def compiled(o):
     plan = os.path.join(o.work, "tiny-tp2.k31")
     subprocess.run([os.path.join(o.bin, "k31c"), "compile", MODEL, "--target", "cpu", "--cpu-level", "x86-64-v3", "--mesh", "tp=2",
                     "--max-context", "1024", "--max-batch", "2", "--prefill-chunk", "64", "-o", plan,
                     "--cache-dir", os.path.join(os.path.dirname(os.path.abspath(o.work)), "kernels")],
                    check=True, stdout=subprocess.PIPE)
+    return plan
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--work", required=True)
+    ap.add_argument("--bin", default="")
+    ap.add_argument("--plan")
+    ap.add_argument("--launch", default="self", choices=["mpirun", "self"])
+    o = ap.parse_args()
+    os.makedirs(o.work, exist_ok=True)
+    plan = o.plan or compiled(o)
     generate = ["generate", "--plan", plan, "--threads", "1", "--tokens", "1,2,3", "--max-tokens", "1000", "--ignore-eos"]
     ok = True
 

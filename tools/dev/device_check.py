@@ -98,6 +98,21 @@ def check_greedy(program, plan, golden, bf16):
     return ok
 
 
+def check_batch(program, plan, golden, copies=6):
+    """All prompts of the golden numbers at once, several times over: more sequences than the plan runs at a time."""
+    prompts = golden["greedy"] * copies
+    new = min(len(prompt["new"]) for prompt in prompts)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        file.write("\n".join(",".join(map(str, prompt["tokens"])) for prompt in prompts) + "\n")
+        file.flush()
+        out = run(program, "generate", plan, "--tokens-file", file.name, "--max-tokens", str(new), "--ignore-eos", "--json")
+    if out is None:
+        return False
+    same = sum(s["tokens"] == prompt["new"][:new] for s, prompt in zip(json.loads(out)["sequences"], prompts, strict=True))
+    print(f"{'ok    ' if same == len(prompts) else 'FAILED'} batch: {same} of {len(prompts)} sequences equal")
+    return same == len(prompts)
+
+
 def scores(program, plan, rows):
     """Ids of the largest logit and margins to the next one at the first positions of the text, and its perplexity."""
     with tempfile.TemporaryDirectory() as folder:
@@ -172,6 +187,7 @@ def main(program, arguments):
         print(f"plan {name}")
         good = check_logits(program, plan, golden, bf16)
         good = check_greedy(program, plan, golden, bf16) and good
+        good = (bf16 or check_batch(program, plan, golden)) and good
         if host and bf16:
             good = check_agreement(program, plan, host, most=0.01 if fp8 else 0.003) and good
         elif host:

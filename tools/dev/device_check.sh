@@ -4,10 +4,11 @@
 #   tools/dev/device_check.sh pack BUILD FILE            on the building machine: executables and plans into FILE
 #   tools/dev/device_check.sh FILE [PART,...] [FILTER]   on the machine with the GPU
 #
-# Parts, all but the last two by default:
+# Parts, the first three by default:
 #   kernels   the kernel tests, those that FILTER names; keys planted in up to 1 M positions among them
 #   tiny      models/tiny-k31 in fp32, bf16 and bf16 with caches of codes: logits, greedy text, agreement, perplexity
 #   smooth    the random checkpoint k31-smooth, which is written there (needs numpy)
+#   mesh      plans of two ranks over NCCL, on two GPUs: the comparisons of tiny, and ranks that are killed
 #   times     the kernels' times, and those of PyTorch for the same shapes in the same run (needs torch)
 #   racecheck compute-sanitizer over the attention kernels
 #
@@ -36,6 +37,14 @@ if [ "${1:-}" = pack ]; then
     plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
   rm -rf "$folder/smooth"
+  for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
+    "dp2 --mesh tp=1,ep=2" "dp2-dispatch --mesh tp=1,ep=2 --moe-exchange dispatch" \
+    "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2"; do
+    read -r name options <<<"$mesh"
+    # shellcheck disable=SC2086 # options are words
+    plan "mesh-$name-fp32" models/tiny-k31 "${gpu[@]}" --activations fp32 $options || exit 1
+  done
+  plan mesh-tp2-bf16 models/tiny-k31 "${gpu[@]}" --activations bf16 --mesh tp=2 || exit 1
   tar -C "$folder" -cJf "$file" . && ls -l "$file"
   exit
 fi
@@ -57,6 +66,10 @@ if wanted tiny; then
     --max-tokens 200 --ignore-eos --verbose || failed=1
   "$folder/k31-run" bench --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --batch 1 --context 512 --steps 100 --per-op >"$folder/bench" || failed=1
   head -24 "$folder/bench"
+fi
+if wanted mesh; then
+  timeout 400 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
+  timeout 200 python3 test/mesh/faults.py --plan "$folder/mesh-tp2-bf16.k31" --bin "$folder" --work "$folder/faults" || failed=1
 fi
 if wanted smooth; then
   python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options &&
