@@ -166,7 +166,7 @@ def requests(work, good, plan):
     for content in ("1,2\n3;4\n", "1,2\n3,\n", "1,2\n\n3\n", "1,2\n99999999999\n"):
         with open(ids, "w") as f:
             f.write(content)
-        refuse(f"ids {content!r}", [ids, "line 2 holds", "expected token ids separated by commas"], "k31-run", "generate", "--plan", plan,
+        refuse(f"ids {content!r}", [ids, "line 2: ", "is no token id; expected"], "k31-run", "generate", "--plan", plan,
                "--weights", good, "--tokens-file", ids, folder=work)
     os.remove(ids)
 
