@@ -51,6 +51,9 @@ public:
   // Of the last launch of an observed run, by the device's clock.
   virtual std::optional<double> launch_seconds() const { return std::nullopt; }
 
+  // What this rank's collectives have moved so far, where that is counted; else null.
+  virtual const comm::TrafficTable *traffic() const { return nullptr; }
+
   // The memory of an arena where the host can read and write it; else empty.
   virtual std::span<std::byte> arena(uint32_t index) { return {}; }
 };

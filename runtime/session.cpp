@@ -126,6 +126,8 @@ void Session::observe(Observer after, Observer before, Shown shown) {
 
 std::optional<double> Session::launch_seconds() const { return impl->device ? impl->device->launch_seconds() : std::nullopt; }
 
+const comm::TrafficTable *Session::traffic() const { return impl->device ? impl->device->traffic() : nullptr; }
+
 ArenaAccess *Session::memory() { return impl->device.get(); }
 
 std::span<std::byte> Session::arena(uint32_t index) { return impl->device ? impl->device->arena(index) : std::span<std::byte>(); }

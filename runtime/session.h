@@ -19,6 +19,7 @@ namespace k31 {
 namespace comm {
 class Communicator;
 class World;
+struct TrafficTable;
 } // namespace comm
 namespace plan {
 struct Plan;
@@ -79,6 +80,9 @@ public:
   void observe(Observer after, Observer before = {}, Shown shown = Shown::all);
   // Of the launch that `after` is called for: how long it took by the device's own clock, where there is one.
   std::optional<double> launch_seconds() const;
+
+  // What this rank's collectives have moved since bind (runtime/comm/traffic.h); null where nobody counts: on a GPU.
+  const comm::TrafficTable *traffic() const;
 
   // The bytes of the arenas, on any device; null before bind.
   ArenaAccess *memory();

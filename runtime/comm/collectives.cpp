@@ -71,15 +71,24 @@ void add(plan::DType type, const std::byte *pieces, uint32_t ranks, size_t count
   }
 }
 
+// Notes the same number of bytes for each other rank.
+void to_each(const Group &group, uint64_t bytes, Traffic &traffic) {
+  for (uint32_t r = 0; r < group.size(); ++r)
+    if (r != group.rank())
+      traffic.add(group.across(r), bytes, bytes);
+}
+
 struct Reducer {
   Group &group;
   plan::DType type;
   std::span<std::byte> scratch;
+  Traffic &traffic;
   size_t element = bytes_of(type);
 
   // Every rank gets all addends.
   Result<void> small(const std::byte *source, size_t count, std::byte *dest) const {
     const size_t step = scratch.size() / (group.size() * element);
+    to_each(group, count * element, traffic);
     for (size_t at = 0; at < count; at += step) {
       const size_t n = std::min(step, count - at);
       const std::span all = scratch.first(n * element * group.size());
@@ -93,6 +102,7 @@ struct Reducer {
   Result<void> large(const std::byte *source, size_t count, std::byte *dest) const {
     const uint32_t ranks = group.size();
     const size_t most = scratch.size() / ((ranks + 1) * element); // of one piece
+    to_each(group, 2 * (count / ranks) * element, traffic);       // to be summed, and sums
     for (size_t at = 0; at < count;) {
       const size_t n = std::min(most, (count - at) / ranks);
       const std::span pieces = scratch.first(n * element * ranks), sum = scratch.subspan(pieces.size(), n * element);
@@ -114,6 +124,7 @@ struct Reducer {
   Result<void> scatter(const std::byte *source, size_t count, std::byte *dest) const {
     const uint32_t ranks = group.size();
     const size_t piece = count / ranks, step = scratch.size() / (2 * ranks * element);
+    to_each(group, piece * element, traffic);
     for (size_t at = 0; at < piece; at += step) {
       const size_t n = std::min(step, piece - at), bytes = n * element;
       const std::span mine = scratch.first(bytes * ranks), theirs = scratch.subspan(mine.size(), mine.size());
@@ -125,6 +136,27 @@ struct Reducer {
     return {};
   }
 };
+
+// Pieces of which each holds `live` units, at most as many as it has room for.
+Result<void> exchange(const plan::Collective &c, Group &group, const Operands &o, size_t bytes, std::span<std::byte> scratch,
+                      Traffic &traffic) {
+  const uint64_t piece = bytes / group.size();
+  if (!o.live) {
+    to_each(group, piece, traffic);
+    return group.all_to_all({o.source, bytes}, {o.dest, bytes});
+  }
+  const std::span live(reinterpret_cast<uint64_t *>(scratch.data()), group.size()); // check_collective() refuses larger groups
+  for (uint32_t r = 0; r < group.size(); ++r) {
+    if (o.live[r] < 0 || uint64_t(o.live[r]) > piece / c.live_unit())
+      return fail(Code::internal, cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis()), ": ",
+                                      o.live[r], " units of ", c.live_unit(), " bytes in a piece of ", piece, " bytes for rank ",
+                                      r, "; the kernel before it is wrong"));
+    live[r] = uint64_t(o.live[r]) * c.live_unit();
+    if (r != group.rank())
+      traffic.add(group.across(r), piece, live[r]);
+  }
+  return group.exchange({o.source, bytes}, {o.dest, bytes}, live);
+}
 
 bool sums(plan::CollectiveOp op) { return op == plan::CollectiveOp::all_reduce || op == plan::CollectiveOp::reduce_scatter; }
 
@@ -143,25 +175,31 @@ Result<void> check_collective(const plan::Collective &c, const Group &group) {
   return {};
 }
 
-Result<void> perform(const plan::Collective &c, Group &group, const std::byte *source, std::byte *dest,
-                     std::span<std::byte> scratch) {
+Result<void> perform(const plan::Collective &c, Group &group, const Operands &operands, std::span<std::byte> scratch,
+                     Traffic &traffic) {
+  const auto &[source, dest, live] = operands;
   const size_t bytes = c.count() * bytes_of(c.dtype());
-  const Reducer reducer{group, c.dtype(), scratch};
+  const Reducer reducer{group, c.dtype(), scratch, traffic};
+  ++traffic.calls;
   switch (c.op()) {
   case plan::CollectiveOp::all_reduce:
     return reducer.all_reduce(source, c.count(), dest);
   case plan::CollectiveOp::reduce_scatter:
     return reducer.scatter(source, c.count(), dest);
   case plan::CollectiveOp::all_gather:
+    to_each(group, bytes, traffic);
     return group.all_gather({source, bytes}, {dest, bytes * group.size()});
   case plan::CollectiveOp::broadcast:
     if (group.rank() == 0 && source != dest)
       memmove(dest, source, bytes);
+    if (group.rank() == 0)
+      to_each(group, bytes, traffic);
     return group.broadcast({dest, bytes}, 0);
   case plan::CollectiveOp::dispatch:
   case plan::CollectiveOp::combine:
-    return group.all_to_all({source, bytes}, {dest, bytes});
+    return exchange(c, group, operands, bytes, scratch, traffic);
   case plan::CollectiveOp::send:
+    traffic.add(group.across(c.peer()), bytes, bytes);
     return group.send({source, bytes}, c.peer());
   case plan::CollectiveOp::recv:
     return group.receive({dest, bytes}, c.peer());

@@ -26,7 +26,11 @@ Result<std::unique_ptr<Communicator>> Communicator::make(World &world, const pla
     if (plan::ranks_along(mesh, axis) == 1) {
       group = std::make_unique<AloneGroup>(0, 1);
     } else {
-      K31_ASSIGN(group, world.group(group_of(mesh, axis, world.rank()), k31::coordinate(mesh, axis, world.rank())));
+      std::vector<uint32_t> members = group_of(mesh, axis, world.rank());
+      K31_ASSIGN(group, world.group(members, k31::coordinate(mesh, axis, world.rank())));
+      for (uint32_t &member : members)
+        member = host_of(mesh, member);
+      group->place_on(std::move(members));
     }
   }
   constexpr plan::MeshAxis order[] = {plan::MeshAxis::tp, plan::MeshAxis::dp, plan::MeshAxis::ep, plan::MeshAxis::pp};

@@ -28,12 +28,21 @@ public:
   virtual Result<void> all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Piece i of `source` goes to rank i; piece i of `dest` comes from rank i. They do not overlap.
   virtual Result<void> all_to_all(std::span<const std::byte> source, std::span<std::byte> dest) = 0;
+  // Of piece i only the first live[i] bytes; what is behind them in the destination stays as it is. Who cannot, moves all.
+  virtual Result<void> exchange(std::span<const std::byte> source, std::span<std::byte> dest, std::span<const uint64_t> live) {
+    return all_to_all(source, dest);
+  }
   virtual Result<void> broadcast(std::span<std::byte> bytes, uint32_t root) = 0;
   virtual Result<void> send(std::span<const std::byte> bytes, uint32_t to) = 0;
   virtual Result<void> receive(std::span<std::byte> bytes, uint32_t from) = 0;
 
+  // Whether rank `other` of the group is on another host, as the plan's mesh has it.
+  bool across(uint32_t other) const { return !hosts.empty() && hosts[other] != hosts[rank_]; }
+  void place_on(std::vector<uint32_t> hosts_of_ranks) { hosts = std::move(hosts_of_ranks); }
+
 private:
   uint32_t rank_, size_;
+  std::vector<uint32_t> hosts;
 };
 
 class World {

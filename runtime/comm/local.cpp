@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <sys/mman.h>
 
 namespace k31::comm {
@@ -54,6 +55,33 @@ public:
     return {};
   }
 
+  // What goes to the ranks follows each other without gaps, behind how much of it is for each: everybody sees how many exchanges
+  // the longest takes.
+  Result<void> exchange(std::span<const std::byte> source, std::span<std::byte> dest, std::span<const uint64_t> live) override {
+    const uint64_t piece = source.size() / size(), head = size() * sizeof(uint64_t), room = kSlot - head;
+    memcpy(dest.data() + rank() * piece, source.data() + rank() * piece, live[rank()]);
+    uint64_t longest = 0;
+    for (uint64_t at = 0; at == 0 || at < longest; at += room) {
+      auto *counts = reinterpret_cast<uint64_t *>(slot(rank()));
+      std::copy(live.begin(), live.end(), counts);
+      counts[rank()] = 0;
+      uint64_t begin = 0; // of what is for rank r
+      for (uint32_t r = 0; r < size(); begin += counts[r++])
+        if (const auto [from, to] = window(begin, begin + counts[r], at, at + room); from < to)
+          memcpy(slot(rank()) + head + from - at, source.data() + r * piece + from - begin, to - from);
+      K31_TRY(arrive());
+      for (uint32_t r = 0; r < size(); ++r) {
+        counts = reinterpret_cast<uint64_t *>(slot(r));
+        begin = std::accumulate(counts, counts + rank(), uint64_t{0});
+        longest = std::max(longest, std::accumulate(counts + rank(), counts + size(), begin));
+        if (const auto [from, to] = window(begin, begin + counts[rank()], at, at + room); from < to)
+          memcpy(dest.data() + r * piece + from - begin, slot(r) + head + from - at, to - from);
+      }
+      next();
+    }
+    return {};
+  }
+
   Result<void> broadcast(std::span<std::byte> bytes, uint32_t root) override {
     for (size_t at = 0; at < bytes.size(); at += kSlot) {
       const size_t n = std::min(kSlot, bytes.size() - at);
@@ -89,6 +117,10 @@ public:
   }
 
 private:
+  // What two ranges have in common; nothing when the first is not below the second.
+  static std::pair<uint64_t, uint64_t> window(uint64_t begin, uint64_t end, uint64_t from, uint64_t to) {
+    return {std::max(begin, from), std::min(end, to)};
+  }
   LocalMemory::Desk &desk(uint32_t rank) const { return memory.desk(number, members[rank]); }
   std::byte *slot(uint32_t rank) const { return memory.slot(number, members[rank], uint32_t(exchanges & 1)); }
   void next() { ++exchanges; }

@@ -24,7 +24,8 @@ tl::unexpected<Error> mpi_error(const MpiModule &mpi, const std::string &what, i
 
 class MpiGroup : public Group {
 public:
-  MpiGroup(const MpiModule &mpi, void *handle, uint32_t rank, uint32_t size) : Group(rank, size), mpi(mpi), handle(handle) {}
+  MpiGroup(const MpiModule &mpi, void *handle, uint32_t rank, uint32_t size)
+      : Group(rank, size), mpi(mpi), handle(handle), sent(size), received(size), places(size) {}
   ~MpiGroup() override {
     const std::lock_guard lock(mutex);
     mpi.free_group(handle);
@@ -44,6 +45,18 @@ public:
     return wait("all_to_all", source.size() / size(),
                 [&](int piece, void **request) { return mpi.all_to_all(handle, source.data(), dest.data(), piece, request); });
   }
+  Result<void> exchange(std::span<const std::byte> source, std::span<std::byte> dest, std::span<const uint64_t> live) override {
+    const size_t piece = source.size() / size();
+    K31_TRY(fits("exchange", piece));
+    for (uint32_t r = 0; r < size(); ++r)
+      sent[r] = int(live[r]), places[r] = int(r * piece);
+    K31_TRY(wait("exchange", sizeof(int), [&](int bytes, void **request) {
+      return mpi.all_to_all(handle, sent.data(), received.data(), bytes, request);
+    }));
+    return wait("exchange", piece, [&](int, void **request) {
+      return mpi.exchange(handle, source.data(), sent.data(), dest.data(), received.data(), places.data(), request);
+    });
+  }
   Result<void> broadcast(std::span<std::byte> bytes, uint32_t root) override {
     return wait("broadcast", bytes.size(),
                 [&](int count, void **request) { return mpi.broadcast(handle, bytes.data(), count, int(root), request); });
@@ -58,10 +71,14 @@ public:
   }
 
 private:
-  template <class Start> Result<void> wait(const char *what, size_t bytes, Start &&start) {
+  Result<void> fits(const char *what, size_t bytes) const {
     if (bytes > INT_MAX / size())
       return fail(Code::unsupported, cat(what, " of ", bytes, " bytes a rank over ", size(), " ranks; MPI moves at most ",
                                          INT_MAX / size(), ": compile with a smaller --prefill-chunk"));
+    return {};
+  }
+  template <class Start> Result<void> wait(const char *what, size_t bytes, Start &&start) {
+    K31_TRY(fits(what, bytes));
     void *request = nullptr;
     {
       const std::lock_guard lock(mutex);
@@ -79,6 +96,7 @@ private:
 
   const MpiModule &mpi;
   void *handle;
+  std::vector<int> sent, received, places; // of exchange(), by rank
 };
 
 class MpiWorld : public World {

@@ -61,6 +61,10 @@ int all_gather(void *group, const void *mine, void *all, int bytes, void **reque
 int all_to_all(void *group, const void *source, void *dest, int piece, void **request) {
   return MPI_Ialltoall(source, piece, MPI_BYTE, dest, piece, MPI_BYTE, comm(group), request_in(request));
 }
+int exchange(void *group, const void *source, const int *sent, void *dest, const int *received, const int *places,
+             void **request) {
+  return MPI_Ialltoallv(source, sent, places, MPI_BYTE, dest, received, places, MPI_BYTE, comm(group), request_in(request));
+}
 int broadcast(void *group, void *bytes, int count, int root, void **request) {
   return MPI_Ibcast(bytes, count, MPI_BYTE, root, comm(group), request_in(request));
 }
@@ -86,6 +90,7 @@ constexpr k31::comm::MpiModule module = {k31::comm::kMpiModuleVersion,
                                          free_group,
                                          all_gather,
                                          all_to_all,
+                                         exchange,
                                          broadcast,
                                          send,
                                          receive,

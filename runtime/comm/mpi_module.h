@@ -5,7 +5,7 @@
 
 namespace k31::comm {
 
-constexpr int kMpiModuleVersion = 1;
+constexpr int kMpiModuleVersion = 2;
 
 struct MpiModule {
   int version;
@@ -19,6 +19,9 @@ struct MpiModule {
   // These start; `request` takes the place of a handle, which test() gives free once it is done.
   int (*all_gather)(void *group, const void *mine, void *all, int bytes, void **request); // mine null: in place
   int (*all_to_all)(void *group, const void *source, void *dest, int piece, void **request);
+  // Bytes for each rank and from each rank; those of rank r begin at places[r] on both sides. The arrays live until it is done.
+  int (*exchange)(void *group, const void *source, const int *sent, void *dest, const int *received, const int *places,
+                  void **request);
   int (*broadcast)(void *group, void *bytes, int count, int root, void **request);
   int (*send)(void *group, const void *bytes, int count, int to, void **request);
   int (*receive)(void *group, void *bytes, int count, int from, void **request);

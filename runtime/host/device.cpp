@@ -127,14 +127,17 @@ public:
     return {};
   }
 
+  const comm::TrafficTable *traffic() const override { return &counted; }
+
   std::span<std::byte> arena(uint32_t index) override {
     return index < arenas.size() ? arenas[index].bytes() : std::span<std::byte>();
   }
 
 private:
   Result<void> perform(const Step &step) {
-    return comm::perform(*step.collective, *step.group, static_cast<const std::byte *>(step.args),
-                         static_cast<std::byte *>(step.dest), scratch);
+    const comm::Operands operands{static_cast<const std::byte *>(step.args), static_cast<std::byte *>(step.dest), step.live};
+    return comm::perform(*step.collective, *step.group, operands, scratch,
+                         counted.at(step.collective->op(), step.collective->axis()));
   }
   Result<void> check(uint32_t index, uint64_t offset, uint64_t bytes) {
     return check_range(index, offset, bytes, arena(index).size());
@@ -151,6 +154,7 @@ private:
   int threads;
   comm::Communicator &communicator;
   std::vector<std::byte> scratch; // of collectives
+  comm::TrafficTable counted;
   std::vector<Memory> arenas;
   HostCode code;
   std::vector<Program> programs;

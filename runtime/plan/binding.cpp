@@ -136,7 +136,8 @@ struct Preparer {
     }
     if (auto good = comm::check_collective(c, group); !good)
       return context("entry " + quote(entry.name()->str()), std::move(good.error()));
-    program.steps.push_back({nullptr, address(*c.source()), address(*c.dest()), 0, 0, nullptr, &c, &group});
+    const auto *live = c.live() ? reinterpret_cast<const int32_t *>(address(*c.live())) : nullptr;
+    program.steps.push_back({nullptr, address(*c.source()), address(*c.dest()), 0, 0, nullptr, &c, &group, live});
     return {};
   }
 

@@ -161,10 +161,10 @@ struct Checker {
           cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " has counts of live pieces; dispatch and combine do"));
     K31_TRY(slice(*c.live(), "counts of live pieces", 0, false));
     const uint64_t n = plan::ranks_along(*plan.mesh(), c.axis());
-    if (c.live()->bytes() / sizeof(int32_t) < n || c.live_unit() == 0)
-      return refuse(cat(where(), ": ", c.live()->bytes(), " bytes of counts in units of ", c.live_unit(),
-                        " bytes for the pieces of ", n, " ranks, expected ", n * sizeof(int32_t),
-                        " bytes and a unit of 1 or more"));
+    if (c.live()->bytes() / sizeof(int32_t) < n || c.live_unit() == 0 || c.live()->offset() % sizeof(int32_t) != 0)
+      return refuse(cat(where(), ": ", c.live()->bytes(), " bytes of counts at offset ", c.live()->offset(), " in units of ",
+                        c.live_unit(), " bytes for the pieces of ", n, " ranks, expected ", n * sizeof(int32_t),
+                        " bytes at an offset that is a multiple of ", sizeof(int32_t), ", and a unit of 1 or more"));
     return {};
   }
 

@@ -17,7 +17,8 @@ struct Step {
   uint32_t tasks;
   const plan::Launch *launch; // null: a copy or a collective
   const plan::Collective *collective = nullptr;
-  comm::Group *group = nullptr; // of the collective
+  comm::Group *group = nullptr;  // of the collective
+  const int32_t *live = nullptr; // its counts of live pieces
 };
 
 // Steps that threads run by themselves, and the collective behind them; null at the end of an entry.

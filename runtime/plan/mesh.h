@@ -12,6 +12,9 @@ namespace k31 {
 inline uint32_t world_size(const plan::Mesh &mesh) { return mesh.tp() * mesh.dp() * mesh.pp(); }
 inline uint32_t stage_size(const plan::Mesh &mesh) { return mesh.tp() * mesh.dp(); }
 
+// Ranks fill hosts in their order.
+inline uint32_t host_of(const plan::Mesh &mesh, uint32_t rank) { return mesh.node() > 0 ? rank / mesh.node() : 0; }
+
 // Distance in ranks between neighbours of a group; a group's first rank is a multiple of stride times extent above a number
 // below the stride.
 inline uint32_t stride(const plan::Mesh &mesh, plan::MeshAxis axis) {

@@ -272,16 +272,18 @@ TEST(PlanCheck, CollectiveDestinations) {
   EXPECT_EQ(with(Op::send, 3, 1), "(accepted)");
   for (const Op op : {Op::reduce_scatter, Op::dispatch, Op::combine})
     EXPECT_NE(with(op, 3, 256).find("of 64 elements over 3 ranks of tp, which do not divide them"), std::string::npos) << int(op);
-  const auto live = [](Op op, uint64_t bytes, uint64_t unit) { // counts for four pieces
+  const auto live = [](Op op, uint64_t bytes, uint64_t unit, uint64_t skip = 0) { // counts for four pieces
     PlanT plan = sample_plan();
     plan.images[0]->code = {1}, plan.mesh->tp = 4;
     plan::CollectiveT &c = *entry(plan).commands[5].AsCollective();
-    c.op = op, c.live = std::make_unique<plan::SliceT>(*c.source), c.live->bytes = bytes, c.live_unit = unit;
+    c.op = op, c.live = std::make_unique<plan::SliceT>(*c.source), c.live->bytes = bytes, c.live->offset += skip,
+    c.live_unit = unit;
     return refusal(plan);
   };
   EXPECT_EQ(live(Op::combine, 16, 1), "(accepted)");
-  EXPECT_NE(live(Op::dispatch, 15, 1).find("15 bytes of counts in units of 1 bytes for the pieces of 4 ranks, expected 16"),
+  EXPECT_NE(live(Op::dispatch, 15, 1).find("for the pieces of 4 ranks, expected 16 bytes at an offset that is a multiple of 4"),
             std::string::npos);
+  EXPECT_NE(live(Op::dispatch, 16, 1, 2).find("16 bytes of counts at offset "), std::string::npos);
   EXPECT_NE(live(Op::dispatch, 16, 0).find("a unit of 1 or more"), std::string::npos);
   EXPECT_NE(live(Op::dispatch, 1 << 20, 1).find("counts of live pieces 0 has 1048576 bytes"), std::string::npos);
   EXPECT_NE(live(Op::all_reduce, 16, 1).find("has counts of live pieces; dispatch and combine do"), std::string::npos);

@@ -3,6 +3,7 @@
 #include "runtime/base/file.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/weights/source.h"
+#include "tools/k31_run/collectives.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
 #include "tools/k31_run/model.h"
@@ -35,6 +36,7 @@ struct Measured {
   uint32_t context = 0;           // positions before it
   std::vector<double> seconds;    // of each run
   Profile profile;
+  Collectives collectives;
 
   double median() const { return run::median(seconds); }
 };
@@ -126,10 +128,13 @@ private:
     m.entry = session->plan().entries()->Get(entry)->name()->str();
     for (uint32_t i = 0; i < 2; ++i)
       K31_TRY(once(0));
+    m.collectives.start(*session);
     for (uint32_t i = 0; i < runs; ++i) {
       K31_ASSIGN(const double seconds, once(i));
       m.seconds.push_back(seconds);
     }
+    if (options.per_op)
+      K31_TRY(m.collectives.stop(*session, entry, runs));
     if (!options.per_op && options.trace.empty())
       return {};
     m.profile.start(*session, entry, {inputs.live_rows(), inputs.live_segments(), inputs.live_logit_rows(), m.context});
@@ -187,6 +192,8 @@ private:
                   *high * 1e3, m.tokens / m.median());
       if (options.per_op)
         print_ops(m.profile);
+      if (options.per_op && m.collectives.any())
+        m.collectives.print();
     }
     if (uint32_t chunks = uint32_t(measured.size()) - 1; chunks > 1) {
       double seconds = 0;
@@ -245,6 +252,7 @@ private:
                                 {"share", op.seconds / m.profile.seconds()},
                                 {"bytes", op.bytes},
                                 {"gb_per_s", double(op.bytes) / 1e9 / op.seconds}});
+        run["collectives"] = m.collectives.json();
       }
       out["runs"].push_back(run);
     }
@@ -294,7 +302,9 @@ Command add_bench(CLI::App &parent) {
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--prefill", o.prefill, "Time a prompt of N tokens behind the context too")->type_name("N");
-  app->add_flag("--per-op", o.per_op, "A table of operations: time, share, bytes that have to move, bandwidth");
+  app->add_flag("--per-op", o.per_op,
+                "Tables of operations (time, share, bytes that have to move, bandwidth) and of what the collectives of all "
+                "ranks move, capacity and live, within hosts and between them");
   app->add_flag("--json", o.json, "Print one JSON document instead of text");
   app->add_option("--trace", o.trace, "Write the launches of the last run of each kind as a Chrome trace")->type_name("FILE");
   CLI::Option *stub = app->add_flag("--stub-collectives", o.stub_collectives,
