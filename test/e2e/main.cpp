@@ -48,7 +48,9 @@ int main(int argc, char **argv) {
   observe->add_option("--kernels", options.kernels, "Starts of kernel names, separated by commas");
   observe->add_option("--chunk", options.chunk, "Most tokens in one run");
   CLI::App *batching = add("batching", "Logits of one prompt in other chunks, slots and company", e2e::batching);
-  for (CLI::App *command : {observe, batching})
+  CLI::App *sets = add("sets", "Positions that sparse attention reads, equal on the ranks of a tp group", e2e::sets, false);
+  sets->add_option("--chunk", options.chunk, "Tokens in one run")->required();
+  for (CLI::App *command : {observe, batching, sets})
     command->add_option("--tokens", options.tokens)->delimiter(',')->required();
   add("slice", "Hidden states through a plan of some layers", e2e::slice)->add_option("--inputs", options.inputs)->required();
   add("states", "States that are saved, shared, rolled back and broken", e2e::states, false)

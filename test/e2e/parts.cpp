@@ -1,16 +1,10 @@
 // k31-e2e parts: states of plans for several ranks. Every rank of every plan saves its part of the same state. A plan whose ranks
 // get their own parts goes on as if the tokens had run; when one rank gets any other part, all its ranks refuse.
-#include "runtime/base/cat.h"
-#include "runtime/comm/communicator.h"
-#include "runtime/comm/local.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/session_executor.h"
-#include "test/e2e/e2e.h"
+#include "test/e2e/rank_threads.h"
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <numeric>
-#include <thread>
 
 namespace k31::e2e {
 namespace {
@@ -19,29 +13,13 @@ using namespace engine;
 using Image = std::shared_ptr<const std::vector<std::byte>>;
 using Ids = std::vector<int32_t>;
 
-// All ranks of one plan, a thread each while something runs.
-class Ranks {
+class Ranks : public RankThreads {
 public:
-  Ranks(const Options &options, const std::string &plan) : options(options), plan(plan) {}
-
-  Result<void> start() {
-    K31_ASSIGN(const auto first, Session::load(plan));
-    const uint32_t count = world_size(*first->plan().mesh());
-    K31_ASSIGN(memory, comm::LocalMemory::make(count));
-    ranks.resize(count);
-    return each([&](Rank &rank, uint32_t number) -> Result<void> {
-      rank.world = std::make_unique<comm::LocalWorld>(*memory, number);
-      K31_ASSIGN(rank.session, Session::load(plan));
-      K31_TRY(rank.session->bind({.weights = options.weights, .threads = 1, .poison = true, .world = rank.world.get()}));
-      K31_ASSIGN(SessionExecutor made, SessionExecutor::make(*rank.session, number));
-      rank.executor = std::make_unique<SessionExecutor>(std::move(made));
-      return {};
-    });
-  }
+  using RankThreads::RankThreads;
 
   // The parts of the state after `head`, by rank.
   Result<std::vector<Image>> save(const Ids &head) {
-    std::vector<Image> parts(ranks.size());
+    std::vector<Image> parts(size());
     K31_TRY(each([&](Rank &rank, uint32_t number) -> Result<void> {
       Engine engine(*rank.executor, {.poison = true});
       K31_ASSIGN(const SequenceId id, engine.add({.tokens = head, .hold = true}));
@@ -56,8 +34,8 @@ public:
   // The ids drawn after `tokens`; with parts, from the state that they are. Refused by all ranks or by none: `refusals` gets each
   // one's reason.
   Result<Ids> go_on(const Ids &tokens, const std::vector<Image> &parts, std::vector<std::string> *refusals = nullptr) {
-    std::vector<Ids> drawn(ranks.size());
-    std::vector<std::string> reasons(ranks.size());
+    std::vector<Ids> drawn(size());
+    std::vector<std::string> reasons(size());
     K31_TRY(each([&](Rank &rank, uint32_t number) -> Result<void> {
       Engine engine(*rank.executor, {.poison = true});
       const auto id = engine.add({.tokens = tokens, .max_tokens = 6, .state = parts.empty() ? nullptr : parts[number]});
@@ -79,33 +57,6 @@ public:
       return fail(Code::internal, *it);
     return drawn[0];
   }
-
-  size_t size() const { return ranks.size(); }
-
-private:
-  struct Rank {
-    std::unique_ptr<comm::LocalWorld> world;
-    std::unique_ptr<Session> session;
-    std::unique_ptr<SessionExecutor> executor;
-  };
-
-  Result<void> each(const std::function<Result<void>(Rank &, uint32_t)> &f) {
-    std::vector<Result<void>> ended(ranks.size());
-    {
-      std::vector<std::jthread> threads;
-      for (uint32_t i = 0; i < ranks.size(); ++i)
-        threads.emplace_back([&, i] { ended[i] = f(ranks[i], i); });
-    }
-    for (uint32_t i = 0; i < ended.size(); ++i)
-      if (!ended[i])
-        return context(cat(plan, ", rank ", i), std::move(ended[i].error()));
-    return {};
-  }
-
-  const Options &options;
-  std::string plan;
-  std::unique_ptr<comm::LocalMemory> memory;
-  std::vector<Rank> ranks;
 };
 
 // One rank gets a part that is not its own: every rank must say why it does not go on, in one line.

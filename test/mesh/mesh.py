@@ -113,6 +113,25 @@ def check_batch(mesh, one):
     return ok
 
 
+def check_random(mesh, one):
+    """Random ids in sequences of uneven lengths: routing is as uneven as chance has it, in every chunk another way."""
+    random, vocab = np.random.RandomState(5), json.load(open(os.path.join(mesh.folder, "config.json")))
+    vocab = vocab.get("text_config", vocab)["vocab_size"]
+    tokens = random.randint(0, vocab, 150).tolist()
+    ok = report("logits of random ids: to one rank's", difference(mesh.logits(tokens), one.logits(tokens)), LIMIT)
+    sequences = [random.randint(0, vocab, 1 + random.randint(90)).tolist() for _ in range(9)]
+    return ok & same_ids("9 sequences of random ids", mesh.generate(sequences, 4), one.generate(sequences, 4))
+
+
+def check_sets(mesh, _):
+    """The ranks of a tp group read the same positions, bit for bit; some rows leave positions out."""
+    out = mesh.call([mesh.tool("k31-e2e"), "sets", "--plan", mesh.path, "--weights", mesh.folder, "--chunk", "16",
+                     "--tokens", ",".join(map(str, mesh.case.tokens))])
+    print(out, end="")
+    lines = [line.split() for line in out.splitlines()]  # rank R: N sets, M of them ...
+    return len(lines) == mesh.ranks and all(0 < int(line[4]) < int(line[2]) for line in lines)
+
+
 def favour_experts(folder, target):
     """A copy of the checkpoint whose router always takes the first experts: their bias is far above the scores."""
     shutil.copytree(folder, target, dirs_exist_ok=True)
