@@ -36,6 +36,13 @@ public:
   virtual Result<void> send(std::span<const std::byte> bytes, uint32_t to) = 0;
   virtual Result<void> receive(std::span<std::byte> bytes, uint32_t from) = 0;
 
+  // Leaves bytes for all others and goes on; each takes them by collect(), in their order. Up to kPosts wait to be taken before
+  // this rank waits. One rank of a group posts.
+  static constexpr uint32_t kPosts = 8;
+  static constexpr size_t kPostBytes = 32u << 10; // at most
+  virtual Result<void> post(std::span<const std::byte> bytes) = 0;
+  virtual Result<void> collect(std::span<std::byte> bytes, uint32_t from) = 0;
+
   // Whether rank `other` of the group is on another host, as the plan's mesh has it.
   bool across(uint32_t other) const { return !hosts.empty() && hosts[other] != hosts[rank_]; }
   void place_on(std::vector<uint32_t> hosts_of_ranks) { hosts = std::move(hosts_of_ranks); }

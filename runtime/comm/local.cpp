@@ -11,7 +11,8 @@ namespace k31::comm {
 namespace {
 
 constexpr size_t kSlot = LocalMemory::kSlot;
-constexpr uint32_t kMail = 2; // the third slot
+constexpr uint32_t kMail = 2, kBoard = 3; // slots behind the two of exchanges
+static_assert(Group::kPosts * Group::kPostBytes <= kSlot);
 
 // An exchange: everybody writes its slot and arrives; when all have arrived everybody reads the others' slots. The two slots are
 // used in turn, so one arrival an exchange is enough: who writes a slot again has seen everybody arrive at the exchange between,
@@ -116,7 +117,30 @@ public:
     return {};
   }
 
+  // The posts of a rank take turns on its board.
+  Result<void> post(std::span<const std::byte> bytes) override {
+    const uint64_t number = desk(rank()).posted.load(std::memory_order_relaxed);
+    for (uint32_t r = 0; r < size(); ++r)
+      if (r != rank())
+        K31_TRY(
+            wait_until([&]() -> Result<bool> { return desk(r).collected.load(std::memory_order_acquire) + kPosts > number; }));
+    memcpy(board(rank(), number), bytes.data(), bytes.size());
+    desk(rank()).posted.store(number + 1, std::memory_order_release);
+    return {};
+  }
+
+  Result<void> collect(std::span<std::byte> bytes, uint32_t from) override {
+    const uint64_t number = desk(rank()).collected.load(std::memory_order_relaxed);
+    K31_TRY(wait_until([&]() -> Result<bool> { return desk(from).posted.load(std::memory_order_acquire) > number; }));
+    memcpy(bytes.data(), board(from, number), bytes.size());
+    desk(rank()).collected.store(number + 1, std::memory_order_release);
+    return {};
+  }
+
 private:
+  std::byte *board(uint32_t rank, uint64_t number) const {
+    return memory.slot(this->number, members[rank], kBoard) + number % kPosts * kPostBytes;
+  }
   // What two ranges have in common; nothing when the first is not below the second.
   static std::pair<uint64_t, uint64_t> window(uint64_t begin, uint64_t end, uint64_t from, uint64_t to) {
     return {std::max(begin, from), std::min(end, to)};
@@ -143,7 +167,7 @@ private:
 Result<std::unique_ptr<LocalMemory>> LocalMemory::make(uint32_t ranks) {
   std::unique_ptr<LocalMemory> made(new LocalMemory(ranks));
   const size_t desks = size_t(kGroups) * ranks * sizeof(Desk), begin = (desks + 4095) / 4096 * 4096;
-  made->bytes = begin + size_t(kGroups) * ranks * 3 * kSlot;
+  made->bytes = begin + size_t(kGroups) * ranks * LocalMemory::kSlots * kSlot;
   // Zero, and only pages that are used take memory.
   void *map = mmap(nullptr, made->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED)

@@ -15,14 +15,18 @@ public:
   struct alignas(64) Desk {
     std::atomic<uint64_t> arrived;             // exchanges that it has written its bytes for
     alignas(64) std::atomic<uint32_t> mail_to; // rank of the group that the mail is for, plus 1; 0: none
+    alignas(64) std::atomic<uint64_t> posted;  // posts that it has written
+    alignas(64) std::atomic<uint64_t> collected;
   };
-  static constexpr size_t kSlot = 256u << 10; // bytes of one exchange; a desk has two slots in turn, and one for mail
-  static constexpr uint32_t kGroups = 32;     // that a rank may make, of all sessions together
+  static constexpr size_t kSlot =
+      256u << 10; // bytes of one exchange; a desk has two slots in turn, one for mail and one for posts
+  static constexpr uint32_t kSlots = 4;
+  static constexpr uint32_t kGroups = 32; // that a rank may make, of all sessions together
 
   uint32_t ranks() const { return ranks_; }
   Desk &desk(uint32_t group, uint32_t rank) const { return desks[group * ranks_ + rank]; }
   std::byte *slot(uint32_t group, uint32_t rank, uint32_t which) const {
-    return slots + ((size_t(group) * ranks_ + rank) * 3 + which) * kSlot;
+    return slots + ((size_t(group) * ranks_ + rank) * kSlots + which) * kSlot;
   }
 
 private:

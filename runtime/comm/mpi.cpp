@@ -25,8 +25,10 @@ tl::unexpected<Error> mpi_error(const MpiModule &mpi, const std::string &what, i
 class MpiGroup : public Group {
 public:
   MpiGroup(const MpiModule &mpi, void *handle, uint32_t rank, uint32_t size)
-      : Group(rank, size), mpi(mpi), handle(handle), sent(size), received(size), places(size) {}
+      : Group(rank, size), mpi(mpi), handle(handle), sent(size), received(size), places(size), posts(kPosts) {}
   ~MpiGroup() override {
+    for (Post &post : posts) // others may still read them
+      (void)finish(post);
     const std::lock_guard lock(mutex);
     mpi.free_group(handle);
   }
@@ -70,7 +72,31 @@ public:
                 [&](int count, void **request) { return mpi.receive(handle, bytes.data(), count, int(from), request); });
   }
 
+  // Sends that wait in buffers of their own.
+  Result<void> post(std::span<const std::byte> bytes) override {
+    Post &post = posts[posted++ % kPosts];
+    K31_TRY(finish(post));
+    post.bytes.assign(bytes.begin(), bytes.end());
+    const std::lock_guard lock(mutex);
+    for (uint32_t r = 0; r < size(); ++r)
+      if (r != rank())
+        if (const int error = mpi.send(handle, post.bytes.data(), int(bytes.size()), int(r), &post.requests.emplace_back()))
+          return mpi_error(mpi, "post", error);
+    return {};
+  }
+  Result<void> collect(std::span<std::byte> bytes, uint32_t from) override { return receive(bytes, from); }
+
 private:
+  struct Post {
+    std::vector<std::byte> bytes;
+    std::vector<void *> requests;
+  };
+  Result<void> finish(Post &post) {
+    for (void *request : post.requests)
+      K31_TRY(finish("post", request));
+    post.requests.clear();
+    return {};
+  }
   Result<void> fits(const char *what, size_t bytes) const {
     if (bytes > INT_MAX / size())
       return fail(Code::unsupported, cat(what, " of ", bytes, " bytes a rank over ", size(), " ranks; MPI moves at most ",
@@ -85,6 +111,9 @@ private:
       if (const int error = start(int(bytes), &request))
         return mpi_error(mpi, what, error);
     }
+    return finish(what, request);
+  }
+  Result<void> finish(const char *what, void *request) {
     return wait_until([&]() -> Result<bool> {
       const std::lock_guard lock(mutex);
       int done = 0;
@@ -97,6 +126,8 @@ private:
   const MpiModule &mpi;
   void *handle;
   std::vector<int> sent, received, places; // of exchange(), by rank
+  std::vector<Post> posts;                 // in turn
+  uint64_t posted = 0;
 };
 
 class MpiWorld : public World {

@@ -1,6 +1,5 @@
 #include "runtime/engine/batch.h"
 #include <algorithm>
-#include <array>
 
 namespace k31::engine {
 namespace {
@@ -81,8 +80,7 @@ Result<void> Batch::run(Executor &executor, bool want_logits) {
     if (facts.bias)
       inputs[used++] = {"bias", first(bias, logit_rows * V * sizeof(float))};
   }
-  std::array<NamedOutput, 2> outputs{};
-  size_t read = 0;
+  read = 0;
   if (logit_rows) {
     outputs[read++] = {"sampled", first_writable(sampled_ids, logit_rows)};
     if (want_logits) {
@@ -92,5 +90,7 @@ Result<void> Batch::run(Executor &executor, bool want_logits) {
   }
   return executor.run(entry, std::span(inputs).first(used), std::span(outputs).first(read));
 }
+
+Result<void> Batch::fetch(Executor &executor) { return executor.fetch(std::span(outputs).first(read)); }
 
 } // namespace k31::engine

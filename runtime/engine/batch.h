@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/engine/block_manager.h"
 #include "runtime/engine/executor.h"
+#include <array>
 
 namespace k31::engine {
 
@@ -22,8 +23,10 @@ public:
   void add(std::span<const int32_t> tokens, uint32_t start, int32_t slot_in, int32_t slot_out, const BlockTable &table,
            uint32_t logits, const Sampling &sampling, uint64_t drawn);
 
-  // Runs what was added. Logits are read only when wanted.
+  // Runs what was added. Logits are read only when wanted. What was drawn is there after fetch(), which a batch without rows that
+  // want logits does without.
   Result<void> run(Executor &executor, bool want_logits);
+  Result<void> fetch(Executor &executor);
 
   int32_t sampled(uint32_t logit_row) const { return sampled_ids[logit_row]; }
   std::span<const float> logits(uint32_t logit_row) const {
@@ -42,7 +45,9 @@ private:
   uint32_t rows = 0, segments = 0, logit_rows = 0; // live
   std::vector<int32_t> tokens, segment_table, row_segment, block_table, logit_row_ids, sampled_ids;
   std::vector<SamplingRow> sampling_rows;
-  std::vector<float> logit_values;   // made on the first use: a large vocabulary makes it big
+  std::vector<float> logit_values; // made on the first use: a large vocabulary makes it big
+  std::array<NamedOutput, 2> outputs{};
+  size_t read = 0;                   // of them
   std::vector<std::byte> mask, bias; // all ids allowed, nothing added
 };
 

@@ -8,11 +8,14 @@ namespace k31::engine {
 
 Engine::Engine(Executor &executor, EngineOptions options)
     : executor(executor), model(executor.facts()), options(options), block_pool(model.blocks, model.block_tokens),
-      state_pool(model.slots), kept(options.kept_states), scheduler(model, options.chunk), batch(model) {
+      state_pool(model.slots), kept(options.kept_states), scheduler(model, options.chunk) {
   candidates.reserve(model.slots);
   running.reserve(model.slots);
   freed_blocks.reserve(model.blocks);
   freed_slots.reserve(model.slots);
+  runs.reserve(model.depth);
+  for (uint32_t i = 0; i < model.depth; ++i)
+    runs.emplace_back(model).awaited.reserve(model.slots);
 }
 
 Engine::~Engine() = default;
@@ -77,6 +80,7 @@ Result<SequenceId> Engine::add_in_slot(Request request, int32_t slot) {
 }
 
 Result<SequenceId> Engine::fork(SequenceId parent_id, Request request) {
+  K31_TRY(settle());
   const Sequence *parent = find(parent_id);
   if (!parent)
     return fail(Code::not_found, cat("sequence ", parent_id, " has ended; there is nothing to go on from"));
@@ -109,6 +113,7 @@ Sequence *Engine::held(SequenceId id, Result<void> &error) {
 }
 
 Result<void> Engine::extend(SequenceId id, std::span<const int32_t> tokens) {
+  K31_TRY(settle());
   Result<void> error;
   Sequence *s = held(id, error);
   if (!s)
@@ -124,6 +129,7 @@ Result<void> Engine::extend(SequenceId id, std::span<const int32_t> tokens) {
 }
 
 Result<void> Engine::mark(SequenceId id) {
+  K31_TRY(settle());
   Result<void> error;
   Sequence *s = held(id, error);
   if (!s || !s->done)
@@ -134,6 +140,7 @@ Result<void> Engine::mark(SequenceId id) {
 }
 
 Result<void> Engine::rollback(SequenceId id, uint32_t tokens) {
+  K31_TRY(settle());
   Result<void> error;
   Sequence *s = held(id, error);
   if (!s)
@@ -153,6 +160,7 @@ Result<void> Engine::rollback(SequenceId id, uint32_t tokens) {
 }
 
 Result<std::vector<std::byte>> Engine::save(SequenceId id) {
+  K31_TRY(settle());
   const Sequence *s = find(id);
   if (!s || !s->done)
     return fail(Code::not_found,
@@ -162,11 +170,12 @@ Result<std::vector<std::byte>> Engine::save(SequenceId id) {
 }
 
 // The memory that a run needs is made in this order: who waits is admitted (states that nobody uses make way), then the work is
-// chosen, and when there is none, something is given up. False when nothing is left to run.
+// chosen, and when there is none, something is given up, unless sequences wait for results: they may end. False when nothing can
+// run now.
 bool Engine::choose() {
   admit();
   while (!schedule()) {
-    if (idle() || !make_room())
+    if (idle() || awaiting() || !make_room())
       return false;
     if (std::none_of(running.begin(), running.end(), [](const Owned &sequence) { return sequence->pending(); }))
       admit(); // not before: what was just given up would be taken again
@@ -179,7 +188,7 @@ bool Engine::schedule() {
   candidates.clear();
   for (uint32_t i = 0; i < running.size(); ++i) {
     const Sequence &s = *running[i];
-    if (!s.pending())
+    if (!s.pending() || s.awaits)
       continue;
     const uint32_t runnable = s.runnable();
     candidates.push_back({.index = i,
@@ -192,11 +201,12 @@ bool Engine::schedule() {
                           .copies_tail = s.done && block_pool.shared_tail(s.table, s.done),
                           .takes_slot = s.next_slot < 0 && (s.slot < 0 || state_pool.owners_of(s.slot) > 1)});
   }
-  return scheduler.choose(candidates, block_pool.available(), state_pool.available(), work);
+  return scheduler.choose(candidates, block_pool.available(), state_pool.available(), work, awaiting());
 }
 
 // Takes the memory that the scheduled segments need, and runs them.
 Result<void> Engine::run_batch() {
+  Batch &batch = run_at(under_way).batch;
   batch.clear(work.entry);
   bool want_logits = false;
   for (const ScheduledSegment &segment : work.segments) {
@@ -219,12 +229,19 @@ Result<StepReport> Engine::step() {
     running.clear();
     return tl::unexpected(*broken);
   }
-  const auto wanted = choose() ? std::optional(work.entry) : std::nullopt;
+  StepReport report;
+  bool found = choose();
+  while (!found && under_way) { // what was drawn may run
+    K31_ASSIGN(const uint32_t drawn, take_oldest());
+    report.drawn += drawn;
+    found = choose();
+  }
+  const auto wanted = found ? std::optional(work.entry) : std::nullopt;
   K31_ASSIGN(const std::optional<uint32_t> entry, executor.agree(wanted));
   if (!entry)
-    return StepReport{};
+    return report;
   if (entry != wanted) // of another dp group: as much of the own work as fits, or nothing
-    scheduler.fit(candidates, block_pool.available(), state_pool.available(), *entry, work);
+    scheduler.fit(candidates, block_pool.available(), state_pool.available(), *entry, work, awaiting());
   ++steps;
   if (auto ran = run_batch(); !ran) {
     for (const ScheduledSegment &segment : work.segments)
@@ -235,22 +252,65 @@ Result<StepReport> Engine::step() {
   // Every state moves on before the first slot is given back: until then none of them may seem to be free.
   for (const ScheduledSegment &segment : work.segments)
     commit(*running[segment.index]);
-  StepReport report{work.entry, true, work.rows, uint32_t(work.segments.size()), 0};
-  uint32_t logit_row = 0;
+  report = {work.entry, true, work.rows, uint32_t(work.segments.size()), report.drawn};
+  Run &run = run_at(under_way);
+  run.awaited.clear();
   for (const ScheduledSegment &segment : work.segments) {
-    report.drawn += advance(*running[segment.index], segment, logit_row);
-    logit_row += segment.logits;
+    Sequence &s = *running[segment.index];
+    s.done += segment.length;
+    s.last_step = steps;
+    s.awaits = segment.logits > 0;
+    if (s.awaits)
+      run.awaited.emplace_back(s.id, segment.logits);
+    else
+      report.drawn += advance(s, run.batch, 0, 0);
   }
+  under_way += !run.awaited.empty();
   collect();
+  if (under_way == runs.size()) {
+    K31_ASSIGN(const uint32_t drawn, take_oldest());
+    report.drawn += drawn;
+  }
   return report;
 }
 
-// Takes the results of one segment, whose first logit row is `logit_row`; returns the tokens drawn.
-uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, uint32_t logit_row) {
-  sequence.done += segment.length;
-  sequence.last_step = steps;
-  const uint64_t first = sequence.done - segment.logits; // position of the first row with logits
-  for (uint32_t i = 0; i < segment.logits; ++i) {
+uint32_t Engine::awaiting() const {
+  return uint32_t(std::count_if(running.begin(), running.end(), [](const Owned &s) { return s->awaits; }));
+}
+
+// Takes the results of the oldest run; returns the tokens drawn. Sequences that were cancelled meanwhile are gone.
+Result<uint32_t> Engine::take_oldest() {
+  Run &run = run_at(0);
+  first_run = (first_run + 1) % uint32_t(runs.size());
+  --under_way;
+  const Result<void> fetched = run.batch.fetch(executor);
+  uint32_t drawn = 0, logit_row = 0;
+  for (const auto &[id, logits] : run.awaited) {
+    if (auto *s = const_cast<Sequence *>(find(id)); s && s->awaits) {
+      s->awaits = false;
+      if (fetched)
+        drawn += advance(*s, run.batch, logits, logit_row);
+      else
+        end(*s, Finish::failed, fetched.error());
+    }
+    logit_row += logits;
+  }
+  collect();
+  K31_TRY(fetched);
+  return drawn;
+}
+
+Result<void> Engine::settle() {
+  while (under_way)
+    K31_TRY(take_oldest());
+  return {};
+}
+
+// Goes on with a sequence after a run of which its last `logits` rows have logits, from row `logit_row` of the batch on; returns
+// the tokens drawn.
+uint32_t Engine::advance(Sequence &sequence, const Batch &batch, uint32_t logits, uint32_t logit_row) {
+  const uint64_t first = sequence.done - logits; // position of the first row with logits
+  for (uint32_t i = 0; i < logits; ++i) {
     if (batch.sampled(logit_row + i) < 0) {
       std::string reason = cat("the logits at position ", first + i, " are not finite");
       if (const auto where = executor.non_finite(place(sequence)); where && !where->empty())
@@ -274,7 +334,7 @@ uint32_t Engine::advance(Sequence &sequence, const ScheduledSegment &segment, ui
     end(sequence, Finish::length);
     return 0;
   }
-  draw(sequence, batch.sampled(logit_row + segment.logits - 1));
+  draw(sequence, batch.sampled(logit_row + logits - 1));
   return 1;
 }
 
@@ -326,7 +386,7 @@ Result<void> Engine::finish() {
 }
 
 bool Engine::idle() const {
-  const auto rests = [](const Owned &sequence) { return !sequence->pending(); };
+  const auto rests = [](const Owned &sequence) { return sequence->rests(); };
   return std::all_of(waiting.begin(), waiting.end(), rests) && std::all_of(running.begin(), running.end(), rests);
 }
 

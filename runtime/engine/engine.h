@@ -8,6 +8,10 @@
 // When memory runs out, kept states go first, then marks, then the youngest sequence, which starts again later; its text stays
 // the same, because a draw depends on (seed, count) alone. All choices depend on the calls and their order alone, so that engines
 // that get the same calls take the same steps.
+//
+// Where a plan has pipeline stages several runs are under way at once (ModelFacts::depth), of different sequences or of
+// consecutive parts of one prompt: a sequence waits for its own results alone, decoding sequences form as many groups. Results
+// are taken after a fixed number of runs, not when they happen to be there.
 #pragma once
 #include "runtime/engine/kept_states.h"
 #include "runtime/engine/scheduler.h"
@@ -68,14 +72,18 @@ public:
   // their parts or none does. So it is with Request::state: a part that one rank refuses, or another position, is refused by all.
   Result<std::vector<std::byte>> save(SequenceId id);
 
-  // One run of one entry. An error means that the run itself failed; the sequences in it have failed with the same error, and all
-  // sequences when memory cannot be cleaned any more.
+  // One run of one entry, and the results of that run or of earlier ones. An error means that the run itself failed; the
+  // sequences in it have failed with the same error, and all sequences when memory cannot be cleaned any more.
   Result<StepReport> step();
+
+  // Takes the results of all runs that are under way. The calls above do it first: what they are told of a sequence is told of
+  // all that it has drawn.
+  Result<void> settle();
 
   // Steps until nothing is left to run, in other dp groups too.
   Result<void> finish();
 
-  bool idle() const; // nothing to run; held sequences may be there
+  bool idle() const; // nothing to run, no results to wait for; held sequences may be there
   size_t in_flight() const { return waiting.size() + running.size(); }
 
   // The output of a finished sequence, once; nothing for others.
@@ -101,7 +109,8 @@ private:
   bool choose();
   bool schedule();
   Result<void> run_batch();
-  uint32_t advance(Sequence &sequence, const ScheduledSegment &segment, uint32_t logit_row);
+  Result<uint32_t> take_oldest();
+  uint32_t advance(Sequence &sequence, const Batch &batch, uint32_t logits, uint32_t logit_row);
   void draw(Sequence &sequence, int32_t id);
   void end(Sequence &sequence, Finish finish, std::optional<Error> error = {});
   void fail_non_finite(Sequence &sequence, std::string reason);
@@ -126,6 +135,15 @@ private:
   void release_kept(KeptState state);
   void clean(bool scrub);
 
+  // A run whose results have not been taken: its sequences with logits, and how many rows of them each has.
+  struct Run {
+    explicit Run(const ModelFacts &model) : batch(model) {}
+    Batch batch;
+    std::vector<std::pair<SequenceId, uint32_t>> awaited;
+  };
+  Run &run_at(uint32_t place) { return runs[(first_run + place) % runs.size()]; }
+  uint32_t awaiting() const;
+
   static StatePlace place(const Sequence &s) { return {s.table, s.slot, s.done}; }
   Sequence *held(SequenceId id, Result<void> &error);
 
@@ -136,7 +154,8 @@ private:
   StateManager state_pool;
   KeptStates kept;
   Scheduler scheduler;
-  Batch batch;
+  std::vector<Run> runs; // as many as may be under way, in turn
+  uint32_t first_run = 0, under_way = 0;
   Work work;
   std::vector<Candidate> candidates;
   std::deque<Owned> waiting;  // in order of arrival

@@ -181,7 +181,7 @@ bool Engine::idle_memory_holds(uint32_t blocks) const {
   for (const KeptState &state : kept.all())
     count(state.table, state.slot);
   for (const Owned &s : running)
-    if (!s->pending()) {
+    if (s->rests()) {
       count(s->table, s->slot);
       if (s->mark.slot >= 0)
         ++slot_owners[s->mark.slot];
@@ -203,7 +203,7 @@ bool Engine::release_idle() {
   }
   Sequence *oldest = nullptr;
   for (const Owned &s : running)
-    if (!s->pending() && s->slot >= 0 && (!oldest || s->last_step < oldest->last_step))
+    if (s->rests() && s->slot >= 0 && (!oldest || s->last_step < oldest->last_step))
       oldest = s.get();
   if (!oldest)
     return false;

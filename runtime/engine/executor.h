@@ -24,6 +24,7 @@ struct ModelFacts {
   uint32_t blocks = 0;       // of the pool
   uint32_t slots = 0;
   std::vector<int32_t> eos;
+  uint32_t depth = 1; // runs that may be under way at once: each pipeline stage works on another one
   std::vector<EntryFacts> entries;
 };
 
@@ -42,8 +43,11 @@ public:
   // A state is restored by all ranks that hold a part of it, or by none. They call this together, each with the
   // position of its own part or the reason why it has none; it fails on all of them unless all have the same position.
   virtual Result<uint32_t> agree_position(Result<uint32_t> position) { return position; }
-  // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`.
+  // Inputs and outputs by name as runtime/schema/README.md says; only live rows are given, but for `row_segment`. A run with
+  // outputs is followed by fetch() for the same outputs, in the order of the runs and before more than `depth` of them wait for
+  // it: until then the outputs hold anything. The memory of states is as after the run at once.
   virtual Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) = 0;
+  virtual Result<void> fetch(std::span<const NamedOutput> outputs) { return {}; }
 };
 
 } // namespace k31::engine

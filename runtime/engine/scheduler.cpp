@@ -10,15 +10,20 @@ struct Room {
   uint32_t rows, segments, logit_rows, blocks, slots;
 };
 
+// Fewer rows of a prompt than these are not cut for the sake of pipeline stages: each part reads all dense weights again.
+constexpr uint32_t kLeastPart = 256;
+
 // The part of a candidate that fits; length 0 when nothing does.
-ScheduledSegment part_of(const Candidate &c, const Room &room, uint32_t chunk, uint32_t block_tokens) {
+ScheduledSegment part_of(const Candidate &c, const Room &room, uint32_t chunk, const ModelFacts &model) {
   if (!room.segments || room.slots < c.takes_slot)
     return {};
   uint32_t length = std::min(c.pending, room.rows);
   if (chunk)
     length = std::min(length, chunk);
+  if (model.depth > 1)
+    length = std::min(length, std::max((c.pending + model.depth - 1) / model.depth, kLeastPart));
   // A copied block takes one and adds none: without a free block nothing after `done` is the sequence's own.
-  const uint64_t positions = (uint64_t(c.held) + room.blocks - c.copies_tail) * block_tokens;
+  const uint64_t positions = (uint64_t(c.held) + room.blocks - c.copies_tail) * model.block_tokens;
   length = uint32_t(std::min<uint64_t>(length, positions - std::min<uint64_t>(positions, c.done)));
   if (c.all_logits) {
     length = std::min(length, room.logit_rows);
@@ -48,7 +53,7 @@ void Scheduler::fill(const EntryFacts &entry, Work &work) const {
   work.segments.clear();
   Room room{entry.rows, entry.segments, entry.logit_rows, free_blocks, free_slots};
   const auto place = [&](const Candidate &c) {
-    const ScheduledSegment part = part_of(c, room, chunk, model.block_tokens);
+    const ScheduledSegment part = part_of(c, room, chunk, model);
     if (!part.length)
       return;
     const uint32_t blocks = uint32_t((uint64_t(c.done) + part.length + model.block_tokens - 1) / model.block_tokens);
@@ -65,6 +70,7 @@ void Scheduler::fill(const EntryFacts &entry, Work &work) const {
   size_t most = std::min(entry.rows, entry.segments);
   if (!prompts.empty() && !decodes.empty())
     most = most > 1 ? most - 1 : decodes[0].last_step <= prompts[0].last_step;
+  most = std::min(most, most_decodes);
   for (const Candidate &c : decodes)
     if (work.segments.size() < most)
       place(c);
@@ -92,25 +98,27 @@ bool Scheduler::best_of(bool decode, Work &work) {
   return found;
 }
 
-void Scheduler::sort(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots) {
+void Scheduler::sort(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, uint32_t awaiting) {
   free_blocks = blocks, free_slots = slots;
   decodes.clear();
   prompts.clear();
   for (const Candidate &c : candidates)
     (c.pending == 1 ? decodes : prompts).push_back(c);
+  most_decodes = (decodes.size() + awaiting + model.depth - 1) / model.depth;
   std::sort(decodes.begin(), decodes.end(), [](const Candidate &a, const Candidate &b) {
     return std::tie(a.last_step, a.index) < std::tie(b.last_step, b.index);
   });
 }
 
-void Scheduler::fit(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, uint32_t entry, Work &work) {
-  sort(candidates, blocks, slots);
+void Scheduler::fit(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, uint32_t entry, Work &work,
+                    uint32_t awaiting) {
+  sort(candidates, blocks, slots, awaiting);
   work.entry = entry;
   fill(model.entries[entry], work);
 }
 
-bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, Work &work) {
-  sort(candidates, blocks, slots);
+bool Scheduler::choose(std::span<const Candidate> candidates, uint32_t blocks, uint32_t slots, Work &work, uint32_t awaiting) {
+  sort(candidates, blocks, slots, awaiting);
   if (!prompts.empty() && best_of(false, work) && multi_row(work))
     return true;
   return best_of(true, work) || best_of(false, work);

@@ -35,18 +35,21 @@ public:
   // chunk: most tokens of one sequence in one step; 0: what the entry holds.
   Scheduler(const ModelFacts &model, uint32_t chunk);
 
-  // `candidates` in order of arrival. False when none of them can run with the blocks and slots that are free.
+  // `candidates` in order of arrival. False when none of them can run with the blocks and slots that are free. `awaiting`:
+  // sequences whose next token is being drawn; when `depth` runs may be under way, decoding ones are shared out among as many.
   //
   // Decoding sequences go first (the one that waited longest leads); prompts share the rest of the rows, in order of arrival. A
   // step with a prompt runs in a prefill entry, others in a decode entry, if the plan has them: the entry that takes the most
   // rows, and of those the smallest.
-  bool choose(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, Work &work);
+  bool choose(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, Work &work,
+              uint32_t awaiting = 0);
 
   // The same for a given entry, which need not take what is best, nor anything.
-  void fit(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, uint32_t entry, Work &work);
+  void fit(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, uint32_t entry, Work &work,
+           uint32_t awaiting = 0);
 
 private:
-  void sort(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots);
+  void sort(std::span<const Candidate> candidates, uint32_t free_blocks, uint32_t free_slots, uint32_t awaiting);
   void fill(const EntryFacts &entry, Work &work) const;
   bool best_of(bool decode, Work &work);
 
@@ -54,6 +57,7 @@ private:
   uint32_t chunk;
   std::vector<Candidate> decodes, prompts;
   uint32_t free_blocks = 0, free_slots = 0;
+  size_t most_decodes = 0; // of one run
   Work trial;
 };
 

@@ -22,6 +22,7 @@ struct Sequence {
   uint64_t logits_given = 0;   // positions
   uint64_t last_step = 0;
   bool ended = false;
+  bool awaits = false; // the results of a run that is under way: it runs again once they are there
   bool asleep = false; // it rested, and its state was given up: it runs again only when there is something new to run
 
   // The state: the first `done` tokens, in `table` and `slot`.
@@ -33,6 +34,7 @@ struct Sequence {
   Mark mark;
 
   uint32_t pending() const { return asleep ? 0 : uint32_t(tokens.size()) - done; }
+  bool rests() const { return !pending() && !awaits; }
   // Tokens before the next boundary whose state the request wants to be kept; what a run may take.
   uint32_t runnable() const {
     for (const uint32_t boundary : request.keep)

@@ -14,6 +14,9 @@ bool has(const flatbuffers::Vector<flatbuffers::Offset<plan::Binding>> &bindings
                      [&](const plan::Binding *binding) { return binding->name()->string_view() == name; });
 }
 
+// Drawn ids are few bytes; logits are many, and all stages wait for each other to move them.
+bool posted(const NamedOutput &output) { return output.bytes.size() <= comm::Group::kPostBytes; }
+
 } // namespace
 
 Result<ModelFacts> facts_of(const plan::Plan &plan, uint32_t stage, std::vector<uint32_t> *in_plan) {
@@ -53,6 +56,7 @@ Result<SessionExecutor> SessionExecutor::make(Session &session, uint32_t rank) {
   K31_ASSIGN(ModelFacts facts, facts_of(session.plan(), stage, &in_plan));
   SessionExecutor made(session, std::move(facts));
   made.in_plan = std::move(in_plan);
+  made.model.depth = std::min(session.plan().mesh()->pp(), comm::Group::kPosts);
   made.by_size.resize(made.model.entries.size());
   std::iota(made.by_size.begin(), made.by_size.end(), 0);
   std::stable_sort(made.by_size.begin(), made.by_size.end(), [&](uint32_t a, uint32_t b) {
@@ -122,12 +126,28 @@ Result<void> SessionExecutor::run(uint32_t entry, std::span<const NamedInput> in
   for (const NamedInput &input : inputs)
     if (has(*bindings.inputs(), input.name))
       present.push_back(input);
-  // The last stage has the logits and draws; the other stages learn what it drew.
+  // The last stage has the logits and draws; the other stages learn what it drew, when they ask for it: the last one does not
+  // wait for that, and begins with the next run.
   comm::Group &stages = communicator->group(plan::MeshAxis::pp);
   const bool last = stages.rank() + 1 == stages.size();
   K31_TRY(session->run(number, present, last ? outputs : std::span<const NamedOutput>()));
   for (const NamedOutput &output : outputs)
-    K31_TRY(stages.broadcast(output.bytes, stages.size() - 1));
+    if (last && posted(output))
+      K31_TRY(stages.post(output.bytes));
+  return {};
+}
+
+Result<void> SessionExecutor::fetch(std::span<const NamedOutput> outputs) {
+  const comm::Communicator *communicator = session->communicator();
+  if (!communicator || communicator->group(plan::MeshAxis::pp).size() == 1)
+    return {};
+  comm::Group &stages = communicator->group(plan::MeshAxis::pp);
+  const uint32_t last = stages.size() - 1;
+  for (const NamedOutput &output : outputs)
+    if (!posted(output))
+      K31_TRY(stages.broadcast(output.bytes, last));
+    else if (stages.rank() != last)
+      K31_TRY(stages.collect(output.bytes, last));
   return {};
 }
 

@@ -17,6 +17,7 @@ public:
   Result<uint32_t> agree_position(Result<uint32_t> position) override;
   Result<std::optional<uint32_t>> agree(std::optional<uint32_t> entry) override;
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs) override;
+  Result<void> fetch(std::span<const NamedOutput> outputs) override;
 
 private:
   SessionExecutor(Session &session, ModelFacts facts) : session(&session), model(std::move(facts)) {}

@@ -243,6 +243,39 @@ TEST(CommLocal, CountsSums) {
   });
 }
 
+// The last rank posts and goes on; the others take the posts late, in order. More than fit wait for the slowest.
+TEST(CommLocal, PostsWaitToBeCollected) {
+  const BuiltMesh mesh(1, 1, 1, 3);
+  std::atomic<uint32_t> posted = 0, collected = 0;
+  on_ranks(3, [&](comm::World &world) -> Result<void> {
+    K31_ASSIGN(const auto all, comm::Communicator::make(world, *mesh.mesh));
+    comm::Group &group = all->group(plan::MeshAxis::pp);
+    constexpr uint32_t count = 3 * comm::Group::kPosts;
+    const auto value = [](uint32_t number) { return std::vector<uint32_t>(1 + number * 97 % 8192, number); };
+    if (group.rank() == 2) {
+      for (uint32_t i = 0; i < count; ++i) {
+        const std::vector<uint32_t> bytes = value(i);
+        K31_TRY(group.post(std::as_bytes(std::span(bytes))));
+        EXPECT_GE(collected + comm::Group::kPosts, i); // which is one behind what it has taken, at most
+        posted = i + 1;
+      }
+      return {};
+    }
+    while (posted < comm::Group::kPosts) // it does not wait for us so far
+      std::this_thread::yield();
+    for (uint32_t i = 0; i < count; ++i) {
+      std::vector<uint32_t> got(value(i).size());
+      K31_TRY(group.collect(std::as_writable_bytes(std::span(got)), 2));
+      EXPECT_SAME(got, value(i));
+      if (group.rank() == 0) { // the slower one
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        collected = i + 1;
+      }
+    }
+    return {};
+  });
+}
+
 // The ranks of a mesh as the design numbers them: rank = (p dp + d) tp + t.
 TEST(CommMesh, GroupsOfRanks) {
   const BuiltMesh built(2, 4, 4, 2); // an expert group spans two dp groups

@@ -1,12 +1,13 @@
 // A model in plain C++ behind the engine's executor. The next id is a hash of all earlier ids, read back from the four kinds of
 // caches of a real plan: rows of two paged caches, a recurrent state and a window of the last tokens. Each one that is missing,
-// of another sequence or of another boundary gives other ids, and NaN in one gives none. The model also checks every rule of the
-// entry contract.
+// of another sequence or of another boundary gives other ids, and NaN in one gives none. With a depth above 1 outputs hold
+// rubbish until they are fetched. The model also checks every rule of the entry contract.
 #pragma once
 #include "runtime/engine/executor.h"
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -111,6 +112,8 @@ public:
   bool breaks_silently = false; // the state behind the row, but not its logits
   int fail_at = -1;             // number of the run that fails
   int runs = 0;
+  int fail_at_fetch = -1, fetches = 0;
+  uint32_t most_under_way = 0;     // runs whose outputs were not fetched
   std::map<std::string, int> used; // runs of each entry
   uint32_t most_rows = 0, most_segments = 0;
   std::vector<std::pair<int32_t, int32_t>> segments_seen; // start, length
@@ -186,8 +189,29 @@ public:
     EXPECT_EQ(row, rows);
     for (; row < entry.rows; ++row)
       EXPECT_EQ(row_segment[row], -1);
-    if (logit_rows)
-      sample(inputs, outputs, likely, logit_rows);
+    if (!logit_rows)
+      return {};
+    sample(inputs, outputs, likely, logit_rows);
+    std::vector<std::vector<std::byte>> &kept = unfetched.emplace_back();
+    for (const NamedOutput &out : outputs) {
+      kept.emplace_back(out.bytes.begin(), out.bytes.end());
+      std::fill(out.bytes.begin(), out.bytes.end(), std::byte{0x55});
+    }
+    most_under_way = std::max(most_under_way, uint32_t(unfetched.size()));
+    EXPECT_LE(unfetched.size(), model.depth);
+    return {};
+  }
+
+  Result<void> fetch(std::span<const NamedOutput> outputs) override {
+    if (fetches++ == fail_at_fetch)
+      return fail(Code::io, "the fake peer is gone");
+    EXPECT_FALSE(unfetched.empty());
+    EXPECT_EQ(unfetched.front().size(), outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(unfetched.front()[i].size(), outputs[i].bytes.size());
+      std::copy(unfetched.front()[i].begin(), unfetched.front()[i].end(), outputs[i].bytes.begin());
+    }
+    unfetched.pop_front();
     return {};
   }
 
@@ -314,6 +338,7 @@ private:
 
   ModelFacts model;
   std::optional<StateMemory> states;
+  std::deque<std::vector<std::vector<std::byte>>> unfetched; // outputs of the runs, the oldest first
 };
 
 } // namespace k31::engine::test

@@ -20,6 +20,11 @@ inline ModelFacts facts(uint32_t blocks = 40, uint32_t slots = 6) {
   return model;
 }
 
+inline ModelFacts with_depth(ModelFacts model, uint32_t depth) {
+  model.depth = depth;
+  return model;
+}
+
 // What the request gives alone, from the definition of the fake model.
 inline Output expected(const Request &request, const ModelFacts &model) {
   Output out;
