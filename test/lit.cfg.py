@@ -18,6 +18,7 @@ config.test_exec_root = config.k31_binary_root + "/test"
 config.environment["PATH"] = os.pathsep.join(config.k31_tool_dirs + [config.llvm_tools_dir, config.environment["PATH"]])
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 config.environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"  # for builds with sanitizers
+config.environment["TSAN_OPTIONS"] = f"suppressions={config.test_source_root}/tsan.supp"
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%root", config.k31_source_root))
 

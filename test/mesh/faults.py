@@ -95,12 +95,14 @@ def main():
 
     # A rank that is killed while the ranks generate. Of the processes that run k31-run the last one is a rank for sure.
     for what, number in (("last rank killed", -1), ("first rank killed", 0)):
+        begin = time.monotonic()
         process = start(o, *generate, "--weights", MODEL)
         os.set_blocking(process.stdout.fileno(), False)
-        deadline = time.monotonic() + 60
+        deadline = begin + 60
         while not process.stdout.read(1):  # the first text: all ranks run
             if time.monotonic() > deadline or process.poll() is not None:
-                print(f"{what}: no text after 60 s: {process.stderr.read()}  FAILED")
+                process.kill()
+                print(f"{what}: no text after {time.monotonic() - begin:.0f} s: {process.stderr.read()}  FAILED")
                 return 1
             time.sleep(0.05)
         os.set_blocking(process.stdout.fileno(), True)
