@@ -1,5 +1,6 @@
 // k31-e2e footprint: every entry at its largest shape, its sequences at the end of the context. After each launch every byte that
 // its arguments do not let it write must be as before: sanitizers do not see the machine code of a plan.
+#include "runtime/arena_access.h"
 #include "runtime/base/cat.h"
 #include "runtime/schema/plan_generated.h"
 #include "test/e2e/e2e.h"
