@@ -1,4 +1,4 @@
-// coll ops that are kernels of one rank. What moves bytes between ranks is a plan.collective and needs none.
+// coll ops that are kernels of one rank, and those that move bytes between ranks when a kernel does it (`via peer`).
 #include "dialects/Coll/Coll.h"
 #include "codegen/KernelModels.h"
 #include "codegen/Operands.h"
@@ -6,6 +6,7 @@
 #include "codegen/kernels/coll/own_rows.h"
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
+#include "codegen/kernels/coll/peer.h"
 #include "codegen/kernels/coll/rows.h"
 #include "codegen/kernels/coll/sum_parts.h"
 #include "codegen/kernels/coll/unpack.h"
@@ -121,6 +122,41 @@ struct SumPartsModel : KernelOp::ExternalModel<SumPartsModel, coll::SumPartsOp> 
   }
 };
 
+// Of areas on a GPU: blocks that all run at once beside others, and 64 KiB that each writes at a time. On the host one task.
+constexpr int32_t kCudaBlocks = 64, kCudaRegion = 4096, kHostRegion = 16384;
+
+template <class Op> struct PeerModel : KernelOp::ExternalModel<PeerModel<Op>, Op> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    namespace peer = kernels::peer;
+    constexpr bool exchange = std::is_same_v<Op, coll::DispatchOp> || std::is_same_v<Op, coll::CombineOp>;
+    constexpr bool sums = std::is_same_v<Op, coll::AllReduceOp> || std::is_same_v<Op, coll::ReduceScatterOp>;
+    auto op = cast<Op>(o);
+    OpReader read(o, target);
+    peer::Config c;
+    c.ranks = read.number(op.getSize(), "ranks");
+    if (c.ranks > kernels::kMaxPeers)
+      return op.emitOpError() << "goes by peer over " << c.ranks << " ranks, at most " << kernels::kMaxPeers << " are possible";
+    c.blocks = target.isCuda() ? kCudaBlocks : 1, c.region = target.isCuda() ? kCudaRegion : kHostRegion;
+    int64_t words = static_cast<int64_t>(bytesOf(op.getX()) / 16);
+    if constexpr (sums)
+      c.type = read.floatType(op.getX(), "x");
+    if constexpr (std::is_same_v<Op, coll::AllReduceOp>)
+      c.form = peer::by_pieces(words, c.ranks) ? peer::sum_pieces : peer::sum;
+    else
+      c.form = exchange ? peer::exchange : sums ? peer::scatter : peer::gather;
+    if (c.pieces() > 1)
+      words /= c.ranks;
+    c.words = read.number(words, "words of a piece");
+    int64_t unit = 0; // bytes
+    if constexpr (exchange)
+      unit = op.getUnit(), c.unit = read.number(unit / 16, "words of a row");
+    if (bytesOf(op.getX()) != static_cast<uint64_t>(words) * c.pieces() * 16 || unit % 16)
+      return op.emitOpError() << "goes by peer, which moves whole words of 16 bytes; found " << bytesOf(op.getX())
+                              << " bytes for " << c.ranks << " ranks" << (exchange ? " in units of " + Twine(unit) : Twine());
+    return read.spec("coll.peer", c, {1, "one task: it waits for the other ranks", {}});
+  }
+};
+
 } // namespace
 
 void registerCollKernelModels(DialectRegistry &registry) {
@@ -132,6 +168,11 @@ void registerCollKernelModels(DialectRegistry &registry) {
     coll::PackOp::attachInterface<PackModel>(*context);
     coll::UnpackOp::attachInterface<UnpackModel>(*context);
     coll::SumPartsOp::attachInterface<SumPartsModel>(*context);
+    coll::AllReduceOp::attachInterface<PeerModel<coll::AllReduceOp>>(*context);
+    coll::ReduceScatterOp::attachInterface<PeerModel<coll::ReduceScatterOp>>(*context);
+    coll::AllGatherOp::attachInterface<PeerModel<coll::AllGatherOp>>(*context);
+    coll::DispatchOp::attachInterface<PeerModel<coll::DispatchOp>>(*context);
+    coll::CombineOp::attachInterface<PeerModel<coll::CombineOp>>(*context);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "codegen/kernels/coll/own_rows.h"
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
+#include "codegen/kernels/coll/peer.h"
 #include "codegen/kernels/coll/rows.h"
 #include "codegen/kernels/coll/sum_parts.h"
 #include "codegen/kernels/coll/unpack.h"
@@ -55,6 +56,7 @@ static constexpr Entry kKernels[] = {
     {"coll.own_rows", wordsOf<kernels::own_rows::Config>},
     {"coll.pack", wordsOf<kernels::pack::Config>},
     {"coll.part", wordsOf<kernels::part::Config>},
+    {"coll.peer", wordsOf<kernels::peer::Config>},
     {"coll.rows", wordsOf<kernels::rows::Config>},
     {"coll.sum_parts", wordsOf<kernels::sum_parts::Config>},
     {"coll.unpack", wordsOf<kernels::unpack::Config>},

@@ -1,4 +1,5 @@
 #include "compiler/LinkCost.h"
+#include "codegen/kernels/coll/peer.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
@@ -28,12 +29,21 @@ Link linkOf(Exchange exchange, coll::Transport transport, bool oneHost) {
   return exchange == Exchange::allToAll ? kAllToAll : kLibrary;
 }
 
-// Bytes that enter a rank, as parts of `bytes`. Rings pass a sum on twice; a kernel that reads its peers reads all of each.
-double passes(Exchange exchange, coll::Transport transport, double ranks) {
-  const double others = (ranks - 1) / ranks;
-  if (exchange == Exchange::allReduce)
-    return transport == coll::Transport::peer ? ranks - 1 : 2 * others;
-  return others;
+// Bytes that enter a rank, as parts of `bytes`. Rings pass a sum on twice; so does the kernel of the peer transport when x is
+// long, else each rank gets all addends.
+double passes(Exchange exchange, coll::Transport transport, uint64_t bytes, int64_t ranks) {
+  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  if (exchange != Exchange::allReduce)
+    return others;
+  const bool once = transport == coll::Transport::peer && !kernels::peer::by_pieces(static_cast<int64_t>(bytes / 16), ranks);
+  return once ? static_cast<double>(ranks - 1) : 2 * others;
+}
+
+// The second exchange of a long sum.
+double secondExchange(Exchange exchange, coll::Transport transport, uint64_t bytes, int64_t ranks) {
+  const bool second = transport == coll::Transport::peer && exchange == Exchange::allReduce &&
+                      kernels::peer::by_pieces(static_cast<int64_t>(bytes / 16), ranks);
+  return second ? static_cast<double>(16 * kernels::peer::kSecondExchange) / kPeer.bytesPerSecond : 0;
 }
 
 } // namespace
@@ -75,16 +85,15 @@ double exchangeSeconds(Exchange exchange, coll::Transport transport, uint64_t by
     return 0;
   const Link link = linkOf(exchange, transport, oneHost);
   const double doublings = std::log2(static_cast<double>(ranks)) - 1;
-  return link.start + kDoublingSeconds * doublings +
-         passes(exchange, transport, static_cast<double>(ranks)) * static_cast<double>(bytes) / link.bytesPerSecond;
+  return link.start + kDoublingSeconds * doublings + secondExchange(exchange, transport, bytes, ranks) +
+         passes(exchange, transport, bytes, ranks) * static_cast<double>(bytes) / link.bytesPerSecond;
 }
 
 double hostExchangeSeconds(Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost) {
   if (ranks < 2)
     return 0;
   const Link link = oneHost ? kSharedMemory : kNetwork;
-  return link.start + passes(exchange, coll::Transport::library, static_cast<double>(ranks)) * static_cast<double>(bytes) /
-                          link.bytesPerSecond;
+  return link.start + passes(exchange, coll::Transport::library, bytes, ranks) * static_cast<double>(bytes) / link.bytesPerSecond;
 }
 
 std::string groupText(const Mesh &mesh, coll::Axis axis) {

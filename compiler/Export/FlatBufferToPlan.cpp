@@ -303,10 +303,26 @@ private:
         return failure();
       live = *counts;
     }
+    Value area;
+    FlatSymbolRefAttr kernel;
+    DenseI32ArrayAttr grid;
+    if (const plan::Launch *launch = c.launch()) {
+      if (launch->kernel() >= kernelSymbols.size())
+        return refuse("kernel " + Twine(launch->kernel()) + " of " + Twine(kernelSymbols.size()) + " does a collective");
+      if (launch->args()->size() == 0)
+        return refuse("a kernel without arguments does a collective");
+      FailureOr<Value> last = slice(*launch->args()->Get(launch->args()->size() - 1));
+      if (failed(last))
+        return failure();
+      area = *last;
+      kernel = kernelSymbols[launch->kernel()];
+      grid = builder.getDenseI32ArrayAttr({int32_t(launch->grid_x()), int32_t(launch->grid_y()), int32_t(launch->grid_z())});
+    }
     auto op =
         ir::CollectiveOp::create(builder, loc, static_cast<ir::CollectiveKind>(c.op()), static_cast<ir::MeshAxis>(c.axis()),
                                  static_cast<ir::Transport>(c.transport()), builder.getStringAttr(plan::EnumNameDType(c.dtype())),
-                                 c.count(), *from, *to, live, c.live_unit(), c.peer(), c.stream(), label(c.label()));
+                                 c.count(), *from, *to, live, area, c.live_unit(), c.peer(), c.stream(), label(c.label()), kernel,
+                                 grid, c.launch() ? c.launch()->block_x() : 1, c.launch() ? c.launch()->smem() : 0);
     return giveNotes(op, c.notes());
   }
 

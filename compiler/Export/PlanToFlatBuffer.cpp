@@ -352,11 +352,37 @@ private:
       live = *counts;
     }
     auto name = label(op.getLabel());
+    FailureOr<fb::Offset<plan::Launch>> kernel = launchOf(op, name);
+    if (failed(kernel))
+      return failure();
     return plan::CreateCollective(builder, static_cast<plan::CollectiveOp>(op.getKind()),
                                   static_cast<plan::MeshAxis>(op.getAxis()), static_cast<plan::Transport>(op.getTransport()),
                                   *dtype, op.getCount(), *source, *dest, op.getPeer(), op.getStream(), name, *why, live,
-                                  op.getUnit())
+                                  op.getUnit(), *kernel)
         .Union();
+  }
+
+  // Of a collective that goes by peer; else null.
+  FailureOr<fb::Offset<plan::Launch>> launchOf(ir::CollectiveOp op, fb::Offset<fb::String> name) {
+    if (!op.getKernel())
+      return fb::Offset<plan::Launch>();
+    uint32_t kernel;
+    if (failed(find(op, kernelNumber, *op.getKernel(), kernel)))
+      return failure();
+    std::vector<fb::Offset<plan::Slice>> args;
+    for (auto [buffer, access] : {std::pair(op.getSource(), ir::Access::read), std::pair(op.getLive(), ir::Access::read),
+                                  std::pair(op.getDest(), ir::Access::write), std::pair(op.getArea(), ir::Access::update)}) {
+      if (!buffer)
+        continue; // no live pieces
+      auto arg = slice(op, buffer, access);
+      if (failed(arg))
+        return failure();
+      args.push_back(*arg);
+    }
+    auto list = builder.CreateVector(args);
+    const ArrayRef<int32_t> grid = *op.getGrid();
+    return plan::CreateLaunch(builder, kernel, op.getStream(), grid[0], grid[1], grid[2], op.getBlock(), op.getSmem(), list,
+                              name);
   }
 
   FailureOr<fb::Offset<void>> copy(ir::CopyOp op) {

@@ -18,6 +18,8 @@ SmallVector<Use> planir::usesOf(Operation *command) {
       uses.push_back({collective.getDest(), Access::write});
     if (Value live = collective.getLive())
       uses.push_back({live, Access::read});
+    if (Value area = collective.getArea())
+      uses.push_back({area, Access::update});
   } else if (auto copy = dyn_cast<CopyOp>(command)) {
     uses = {{copy.getSource(), Access::read}, {copy.getDest(), Access::write}};
   }

@@ -16,14 +16,6 @@ uint64_t bytesOfType(RankedTensorType type) {
   return (static_cast<uint64_t>(type.getNumElements()) * type.getElementTypeBitWidth() + 7) / 8;
 }
 
-bool hasNote(Operation *op, StringRef about) {
-  auto notes = op->getAttrOfType<ArrayAttr>(kNotes);
-  return notes && llvm::any_of(notes, [&](Attribute one) {
-           std::optional<Note> known = readNote(one);
-           return known && known->about == about;
-         });
-}
-
 class Placement {
 public:
   Placement(ModuleOp module, const Mesh &mesh, bool cuda) : module(module), symbols(module), mesh(mesh), cuda(cuda) {}
@@ -96,30 +88,12 @@ private:
     return group + ", which are a tp group";
   }
 
+  // Of those between stages; Transports.cpp has the others.
   void noteCollective(Operation *op) {
-    if (hasNote(op, "transport"))
-      return;
-    if (auto sum = dyn_cast<coll::AllReduceOp>(op))
-      note(op, library(sum.getAxis(), Exchange::allReduce, bytesOf(sum.getX())));
-    else if (auto gather = dyn_cast<coll::AllGatherOp>(op))
-      note(op, library(gather.getAxis(), Exchange::allGather, bytesOf(gather.getResult())));
-    else if (auto scatter = dyn_cast<coll::ReduceScatterOp>(op))
-      note(op, library(scatter.getAxis(), Exchange::reduceScatter, bytesOf(scatter.getX())));
-    else if (auto there = dyn_cast<coll::DispatchOp>(op))
-      note(op, library(there.getAxis(), Exchange::allToAll, bytesOf(there.getX())));
-    else if (auto back = dyn_cast<coll::CombineOp>(op))
-      note(op, library(back.getAxis(), Exchange::allToAll, bytesOf(back.getX())));
-    else if (auto send = dyn_cast<coll::SendOp>(op))
+    if (auto send = dyn_cast<coll::SendOp>(op))
       note(op, toStage(bytesOf(send.getX())));
     else if (auto receive = dyn_cast<coll::RecvOp>(op))
       note(op, toStage(bytesOf(receive.getResult())));
-  }
-
-  Note library(coll::Axis axis, Exchange exchange, uint64_t bytes) {
-    if (!cuda)
-      return {"transport", "library", llvm::formatv("{0} bytes {1}; {2}", bytes, groupText(mesh, axis), kHost).str(), {}};
-    return transportNote(mesh, axis, exchange, bytes, coll::Transport::library, coll::Transport::library,
-                         "NCCL; the peer transport has no such exchange");
   }
 
   Note toStage(uint64_t bytes) {

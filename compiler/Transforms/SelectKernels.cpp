@@ -3,6 +3,7 @@
 #include "codegen/Target.h"
 #include "compiler/Passes.h"
 #include "compiler/Transforms/PlacementNotes.h"
+#include "compiler/Transforms/Transports.h"
 #include "dialects/Interfaces/KernelOp.h"
 #include "mlir/IR/Builders.h"
 
@@ -26,9 +27,12 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
       return signalPassFailure();
     }
     notePlacement(getOperation(), (*known)->isCuda());
+    chooseTransports(getOperation(), (*known)->isCuda());
     Builder b(&getContext());
     // All ops are asked, so that one run shows every op without a kernel.
     getOperation()->walk([&](KernelOp op) {
+      if (isByLibrary(op))
+        return;
       llvm::FailureOr<KernelSpec> spec = op.selectKernel(**known);
       if (failed(spec))
         return signalPassFailure();

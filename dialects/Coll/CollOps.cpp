@@ -15,8 +15,9 @@ void CollDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
-  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp, OwnRowsOp, PackOp, UnpackOp,
-                            SumPartsOp>(); // codegen attaches the models
+  // Codegen attaches the models. Collectives have a kernel when they go by peer.
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp, OwnRowsOp, PackOp, UnpackOp, SumPartsOp, AllReduceOp,
+                            ReduceScatterOp, AllGatherOp, DispatchOp, CombineOp>();
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {

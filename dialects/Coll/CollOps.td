@@ -11,12 +11,14 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Coll_Op<string mnemonic, list<Trait> traits = []> : Op<Coll_Dialect, mnemonic, traits> {
   let hasVerifier = 1;
 }
-// Same shape in and out over `size` ranks of `axis`; folds to the operand when size is 1.
+// Same shape in and out over `size` ranks of `axis`; folds to the operand when size is 1. `via peer`: a kernel of the plan does it,
+// where one is there for the op; select-kernels decides.
 class Coll_Resize<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
   let summary = text;
-  let arguments = (ins AnyRankedTensor:$x, Coll_Axis:$axis, I64Attr:$size);
+  let arguments = (ins AnyRankedTensor:$x, Coll_Axis:$axis, I64Attr:$size,
+                       DefaultValuedAttr<Coll_Transport, "::k31::coll::Transport::library">:$transport);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `over` $axis `size` $size attr-dict `:` type($x)";
+  let assemblyFormat = "$x `over` $axis `size` $size (`via` $transport^)? attr-dict `:` type($x)";
   let hasFolder = 1;
   let hasVerifier = 0; // the inference of the result checks it
 }

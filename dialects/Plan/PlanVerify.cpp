@@ -65,6 +65,9 @@ LogicalResult StateMemberOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return refersTo<KernelOp>(*this, symbols, getKernelAttr(), "plan.kernel");
 }
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return getKernel() ? refersTo<KernelOp>(*this, symbols, getKernelAttr(), "plan.kernel") : success();
+}
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (Attribute image : getImages())
     if (failed(refersTo<ImageOp>(*this, symbols, cast<FlatSymbolRefAttr>(image), "plan.image")))
@@ -217,6 +220,12 @@ LogicalResult CollectiveOp::verify() {
   if (const bool shares = getKind() == CollectiveKind::dispatch || getKind() == CollectiveKind::combine; getLive() && !shares)
     return emitOpError() << "has live pieces; dispatch and combine do";
   if (getLive() && (failed(isBuffer(*this, "live", getLive())) || failed(atLeast(*this, {{"unit", getUnit()}}, 1))))
+    return failure();
+  const bool peer = getTransport() == Transport::peer;
+  if (peer != (getKernel() && getGrid() && getArea()))
+    return emitOpError() << (peer ? "goes by peer, which needs a kernel, its grid and an area"
+                                  : "has a kernel or an area; collectives that go by peer do");
+  if (getArea() && failed(isBuffer(*this, "area", getArea())))
     return failure();
   return isOnStream(*this, getStream());
 }

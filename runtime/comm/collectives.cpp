@@ -165,9 +165,6 @@ bool sums(plan::CollectiveOp op) { return op == plan::CollectiveOp::all_reduce |
 Result<void> check_collective(const plan::Collective &c, const Group &group) {
   const std::string name = cat("collective ", plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis()),
                                c.label() ? " " + quote(c.label()->string_view()) : std::string());
-  if (c.transport() != plan::Transport::library)
-    return fail(Code::unsupported, name + " has the transport 'peer', this runtime moves rows by 'library'; compile the plan "
-                                          "with that transport");
   if (sums(c.op()) && c.dtype() == plan::DType::u8)
     return fail(Code::invalid_input, name + " sums elements of type u8; the plan is wrong, compile it again");
   if (group.size() > kScratch / 64)

@@ -14,14 +14,11 @@ namespace k31::comm {
 // so.
 inline std::atomic<int> wait_limit = 0;
 
-// `ready` returns Result<bool>.
-template <class Ready> Result<void> wait_until(Ready &&ready) {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin;
-  for (uint32_t looks = 0;; ++looks) {
-    K31_ASSIGN(const bool now, ready());
-    if (now)
-      return {};
+// One wait, between its looks.
+class Waiting {
+public:
+  // Gives the processor to others for a while; false: the limit has passed.
+  bool on() {
     if (looks < 64)
       __builtin_ia32_pause();
     else if (looks < 4096)
@@ -31,8 +28,27 @@ template <class Ready> Result<void> wait_until(Ready &&ready) {
     if (looks == 4096)
       begin = Clock::now();
     const int limit = wait_limit.load(std::memory_order_relaxed);
-    if (looks > 4096 && limit > 0 && Clock::now() - begin > std::chrono::seconds(limit))
-      return fail(Code::io, cat("waited ", limit, " s for another rank in a collective; that rank hangs or runs other commands"));
+    return looks++ <= 4096 || limit <= 0 || Clock::now() - begin <= std::chrono::seconds(limit);
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  uint32_t looks = 0;
+  Clock::time_point begin;
+};
+inline tl::unexpected<Error> waited_too_long() {
+  return fail(Code::io,
+              cat("waited ", wait_limit.load(), " s for another rank in a collective; that rank hangs or runs other commands"));
+}
+
+// `ready` returns Result<bool>.
+template <class Ready> Result<void> wait_until(Ready &&ready) {
+  for (Waiting waiting;;) {
+    K31_ASSIGN(const bool now, ready());
+    if (now)
+      return {};
+    if (!waiting.on())
+      return waited_too_long();
   }
 }
 

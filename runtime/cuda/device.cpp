@@ -3,9 +3,11 @@
 #include "runtime/comm/wait.h"
 #include "runtime/cuda/mirror.h"
 #include "runtime/cuda/nccl.h"
+#include "runtime/cuda/peers.h"
 #include "runtime/cuda/program.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/weights.h"
+#include "runtime/plan/peers.h"
 #include <algorithm>
 
 namespace k31::cuda {
@@ -49,6 +51,10 @@ public:
     driver.context_set(context);
     programs.clear(); // graphs go before the communicators whose collectives they hold
     nccl.reset();
+    const bool shown = peers && peers->any();
+    peers.reset();
+    if (shown && sound) // memory is freed when nobody has it mapped
+      (void)communicator.all().all_gather({}, {});
     for (Event event : {launch_begin, launch_end})
       if (event)
         driver.event_destroy(event);
@@ -70,8 +76,10 @@ public:
     }
     for (const plan::Arena *arena : *plan.arenas()) {
       K31_ASSIGN(Memory memory, Memory::allocate(driver, arena->name()->str(), arena->bytes(), arena->alignment()));
+      const bool shared = arena->kind() == plan::ArenaKind::shared; // flags of peers begin as zero
       if (arena->kind() != plan::ArenaKind::weights && memory.bytes() > 0)
-        K31_CUDA(driver, fill(memory.address(), poison ? 0xff : 0, memory.bytes(), streams[0]), "cannot clear device memory");
+        K31_CUDA(driver, fill(memory.address(), poison && !shared ? 0xff : 0, memory.bytes(), streams[0]),
+                 "cannot clear device memory");
       arenas.push_back(std::move(memory));
     }
     K31_CUDA(driver, stream_synchronize(streams[0]), "cannot clear device memory");
@@ -85,7 +93,8 @@ public:
 
   Result<void> prepare(const plan::Plan &plan) override {
     K31_TRY(use());
-    if (communicator.size() > 1 && !communicator.world().alone()) {
+    K31_ASSIGN(peers, Peers::connect(driver, plan, arenas, communicator, streams[0]));
+    if (communicator.size() > 1 && !communicator.world().alone() && needs_library(plan)) {
       K31_ASSIGN(nccl, Nccl::open(driver, communicator, *plan.mesh(), streams[0]));
     }
     for (const plan::Entry *entry : *plan.entries()) {
@@ -199,11 +208,13 @@ private:
   }
 
   Result<void> take(std::span<const Download> outputs) {
+    sound = false;
     K31_TRY(staging.download(driver, outputs, streams[0]));
-    if (nccl)
+    if (nccl || peers->any())
       K31_TRY(wait_for_ranks());
     K31_CUDA(driver, stream_synchronize(streams[0]), "the run failed on the GPU");
     staging.finish(outputs);
+    sound = true;
     return {};
   }
 
@@ -214,7 +225,8 @@ private:
       const Status status = driver.stream_query(streams[0]);
       if (const auto now = std::chrono::steady_clock::now(); now - asked > std::chrono::seconds(1)) {
         asked = now;
-        K31_TRY(nccl->check());
+        if (nccl)
+          K31_TRY(nccl->check());
       }
       return status != kNotReady; // errors are the caller's
     });
@@ -253,7 +265,9 @@ private:
   Staging staging;
   Kernels kernels;
   std::vector<Stream> streams; // the first one runs
-  std::unique_ptr<Nccl> nccl;  // of several ranks
+  std::unique_ptr<Peers> peers;
+  std::unique_ptr<Nccl> nccl; // of several ranks, where the plan needs it
+  bool sound = false;         // the last run ended well
   std::vector<std::unique_ptr<Program>> programs;
 
   // Observed runs.

@@ -20,6 +20,7 @@ public:
   ~Memory();
 
   Address address() const { return start; }
+  Address allocation() const { return base; } // as the driver knows it, at or before the address
   uint64_t bytes() const { return size; }
 
 private:

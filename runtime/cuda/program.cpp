@@ -2,6 +2,7 @@
 #include "runtime/base/cat.h"
 #include "runtime/device.h"
 #include "runtime/plan/dtype.h"
+#include "runtime/plan/peers.h"
 
 namespace k31::cuda {
 
@@ -86,7 +87,9 @@ Result<void> Program::copy(const plan::Slice &source, const plan::Slice &dest, u
   return {};
 }
 
-Result<void> Program::issue(const plan::Collective &c, Stream stream) const {
+Result<void> Program::issue(const plan::Collective &c, Stream stream, bool behind_launch) const {
+  if (by_peer(c, ranks))
+    return issue(*c.launch(), stream, behind_launch);
   const comm::Group &group = ranks.group(c.axis());
   if (group.size() == 1) {
     K31_ASSIGN(const uint64_t bytes, lone_collective(entry, c));
@@ -160,8 +163,8 @@ Result<void> Program::issue() const {
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
-      K31_TRY(issue(c, streams[c.stream()]));
-      behind_launch[c.stream()] = false;
+      K31_TRY(issue(c, streams[c.stream()], behind_launch[c.stream()]));
+      behind_launch[c.stream()] = by_peer(c, ranks);
       break;
     }
     case plan::Command::Record: {
@@ -231,7 +234,7 @@ Result<void> Program::step(const Step &before, const Step &after, Event begin, E
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
-      K31_TRY(issue(c, stream));
+      K31_TRY(issue(c, stream, false));
       break;
     }
     default:

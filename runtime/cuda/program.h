@@ -43,7 +43,7 @@ private:
   // Encodes a tensor map of the launch to `to`. An address that the copy engine cannot take leaves zeros: the kernel has another
   // way for it.
   Result<void> encode(const plan::Launch &launch, const plan::TensorMap &map, void *to) const;
-  Result<void> issue(const plan::Collective &collective, Stream stream) const;
+  Result<void> issue(const plan::Collective &collective, Stream stream, bool behind_launch) const;
   // Of one rank of a mesh without the others, as comm::AloneGroup has it, but sums are this rank's addends.
   Result<void> issue_alone(const plan::Collective &collective, const comm::Group &group, Stream stream) const;
   Result<void> copy(const plan::Slice &source, const plan::Slice &dest, uint64_t bytes, const flatbuffers::String *label,

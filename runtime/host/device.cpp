@@ -1,6 +1,9 @@
 #include "runtime/host/device.h"
+#include "runtime/comm/wait.h"
+#include "runtime/host/peers.h"
 #include "runtime/host/thread_pool.h"
 #include "runtime/plan/binding.h"
+#include "runtime/schema/peers.h"
 #include "runtime/weights/loader.h"
 #include <cstring>
 
@@ -48,6 +51,7 @@ public:
   }
   Result<void> prepare(const plan::Plan &plan) override {
     scratch.resize(communicator.size() > 1 ? comm::kScratch : 0);
+    K31_TRY(peers.connect(plan, arenas, communicator));
     K31_ASSIGN(programs, k31::prepare(plan, code, arenas, communicator, threads));
     return {};
   }
@@ -135,9 +139,29 @@ public:
 
 private:
   Result<void> perform(const Step &step) {
+    comm::Traffic &traffic = counted.at(step.collective->op(), step.collective->axis());
+    if (step.function) { // every rank runs it
+      count_peers(step, traffic);
+      step.function(step.args, 0, 1);
+      return static_cast<const plan::PeerTable *>(step.dest)->failed ? comm::waited_too_long() : Result<void>();
+    }
     const comm::Operands operands{static_cast<const std::byte *>(step.args), static_cast<std::byte *>(step.dest), step.live};
-    return comm::perform(*step.collective, *step.group, operands, scratch,
-                         counted.at(step.collective->op(), step.collective->axis()));
+    return comm::perform(*step.collective, *step.group, operands, scratch, traffic);
+  }
+  // What a kernel writes to its peers, which are on this host. How long sums travel is its own choice: those are not counted.
+  static void count_peers(const Step &step, comm::Traffic &traffic) {
+    const plan::Collective &c = *step.collective;
+    const uint64_t bytes = c.source()->bytes(), ranks = step.group->size();
+    ++traffic.calls;
+    for (uint32_t r = 0; r < ranks; ++r)
+      if (r == step.group->rank())
+        continue;
+      else if (step.live)
+        traffic.add(false, bytes / ranks, uint64_t(step.live[r]) * c.live_unit());
+      else if (c.op() == plan::CollectiveOp::all_gather)
+        traffic.add(false, bytes, bytes);
+      else if (c.op() == plan::CollectiveOp::reduce_scatter)
+        traffic.add(false, bytes / ranks, bytes / ranks);
   }
   Result<void> check(uint32_t index, uint64_t offset, uint64_t bytes) {
     return check_range(index, offset, bytes, arena(index).size());
@@ -156,6 +180,7 @@ private:
   std::vector<std::byte> scratch; // of collectives
   comm::TrafficTable counted;
   std::vector<Memory> arenas;
+  Peers peers;
   HostCode code;
   std::vector<Program> programs;
   std::unique_ptr<ThreadPool> pool; // last: its workers look at schedules until they have ended

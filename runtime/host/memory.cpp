@@ -30,9 +30,25 @@ Result<Memory> Memory::allocate(const std::string &name, uint64_t bytes, uint64_
   return memory;
 }
 
+Result<Memory> Memory::allocate_shared(const std::string &name, uint64_t bytes) {
+  Memory memory;
+  if (bytes == 0)
+    return memory;
+  memory.fd = memfd_create("k31-shared", MFD_CLOEXEC);
+  if (memory.fd < 0 || ::ftruncate(memory.fd, off_t(bytes)) != 0)
+    return system_error(cat("cannot make a file of ", bytes, " bytes in memory for arena ", quote(name)), errno);
+  void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+  if (at == MAP_FAILED)
+    return system_error(cat("cannot allocate ", bytes, " bytes for arena ", quote(name)), errno);
+  memory.map = memory.used = {static_cast<std::byte *>(at), bytes};
+  return memory;
+}
+
 Memory::~Memory() {
   if (!map.empty())
     munmap(map.data(), map.size());
+  if (fd >= 0)
+    ::close(fd);
 }
 
 uint64_t memory_limit() {

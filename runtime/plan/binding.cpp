@@ -3,6 +3,7 @@
 #include "runtime/base/cpu.h"
 #include "runtime/device.h"
 #include "runtime/plan/dtype.h"
+#include "runtime/plan/peers.h"
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +19,9 @@ Result<std::vector<host::Memory>> allocate_arenas(const plan::Plan &plan) {
                                          "; compile it with a smaller context, batch or layer range"));
   std::vector<host::Memory> arenas;
   for (const plan::Arena *arena : *plan.arenas()) {
-    K31_ASSIGN(host::Memory memory, host::Memory::allocate(arena->name()->str(), arena->bytes(), arena->alignment()));
+    const bool shared = arena->kind() == plan::ArenaKind::shared;
+    K31_ASSIGN(host::Memory memory, shared ? host::Memory::allocate_shared(arena->name()->str(), arena->bytes())
+                                           : host::Memory::allocate(arena->name()->str(), arena->bytes(), arena->alignment()));
     arenas.push_back(std::move(memory));
   }
   return arenas;
@@ -26,7 +29,8 @@ Result<std::vector<host::Memory>> allocate_arenas(const plan::Plan &plan) {
 
 void poison_arenas(const plan::Plan &plan, const std::vector<host::Memory> &arenas) {
   for (size_t i = 0; i < arenas.size(); ++i)
-    if (plan.arenas()->Get(i)->kind() != plan::ArenaKind::weights)
+    if (const plan::ArenaKind kind = plan.arenas()->Get(i)->kind();
+        kind != plan::ArenaKind::weights && kind != plan::ArenaKind::shared) // flags of peers begin as zero
       std::fill(arenas[i].bytes().begin(), arenas[i].bytes().end(), std::byte{0xff});
 }
 
@@ -137,6 +141,14 @@ struct Preparer {
     if (auto good = comm::check_collective(c, group); !good)
       return context("entry " + quote(entry.name()->str()), std::move(good.error()));
     const auto *live = c.live() ? reinterpret_cast<const int32_t *>(address(*c.live())) : nullptr;
+    if (by_peer(c, communicator)) {
+      const auto &args = *c.launch()->args();
+      program.steps.push_back({code.functions[c.launch()->kernel()], program.pointers.data() + program.pointers.size(),
+                               address(*args[args.size() - 1]), 0, 0, nullptr, &c, &group, live});
+      for (const plan::Slice *arg : args)
+        program.pointers.push_back(address(*arg));
+      return {};
+    }
     program.steps.push_back({nullptr, address(*c.source()), address(*c.dest()), 0, 0, nullptr, &c, &group, live});
     return {};
   }
@@ -158,6 +170,9 @@ struct Preparer {
     for (uint32_t i = 0; i < entry.commands()->size(); ++i)
       if (entry.commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch)
         pointers += entry.commands()->GetAs<plan::Launch>(i)->args()->size();
+      else if (entry.commands_type()->GetEnum<plan::Command>(i) == plan::Command::Collective)
+        if (const plan::Launch *launch = entry.commands()->GetAs<plan::Collective>(i)->launch())
+          pointers += launch->args()->size();
     program.pointers.reserve(pointers);
     for (uint32_t i = 0; i < entry.commands()->size(); ++i)
       switch (entry.commands_type()->GetEnum<plan::Command>(i)) {

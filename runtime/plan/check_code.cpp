@@ -1,5 +1,6 @@
 // Images, kernels and commands.
 #include "runtime/plan/check.h"
+#include "runtime/schema/peers.h"
 #include "runtime/schema/shares.h"
 
 namespace k31::check {
@@ -149,7 +150,39 @@ struct Checker {
     if (const uint64_t needed = received(c, bytes); needed > c.dest()->bytes())
       return refuse(cat(where(), ": ", plan::EnumNameCollectiveOp(c.op()), " of ", bytes, " bytes over ",
                         plan::EnumNameMeshAxis(c.axis()), " gives ", needed, " bytes to a destination of ", c.dest()->bytes()));
-    return live_pieces(c);
+    K31_TRY(live_pieces(c));
+    return by_peer(c);
+  }
+
+  // The kernel of a collective by peer: source, live, destination and an area.
+  Result<void> by_peer(const plan::Collective &c) {
+    const plan::Launch *launch = c.launch();
+    if ((c.transport() == plan::Transport::peer) != (launch != nullptr))
+      return refuse(cat(where(), ": a collective by ", plan::EnumNameTransport(c.transport()), launch ? " with" : " without",
+                        " a launch; those by peer have one"));
+    if (!launch)
+      return {};
+    const std::string_view own = label;
+    K31_TRY((*this)(*launch));
+    label = own;
+    std::vector<const plan::Slice *> expected = {c.source(), c.dest()};
+    if (c.live())
+      expected.insert(expected.begin() + 1, c.live());
+    bool same = launch->args()->size() == expected.size() + 1 && launch->stream() == c.stream();
+    for (uint32_t i = 0; same && i < expected.size(); ++i) {
+      const plan::Slice &arg = *launch->args()->Get(i);
+      same = arg.arena() == expected[i]->arena() && arg.offset() == expected[i]->offset() && arg.bytes() == expected[i]->bytes();
+    }
+    if (!same)
+      return refuse(
+          cat(where(), ": the launch of a collective by peer works on other bytes, or on another stream, than the collective"));
+    const plan::Slice &area = *launch->args()->Get(launch->args()->size() - 1);
+    if (plan.arenas()->Get(area.arena())->kind() != plan::ArenaKind::shared || area.bytes() < sizeof(plan::PeerTable) ||
+        area.offset() % alignof(plan::PeerTable) != 0 || plan::ranks_along(*plan.mesh(), c.axis()) > plan::kMaxPeers)
+      return refuse(cat(where(), ": a collective by peer over ", plan::ranks_along(*plan.mesh(), c.axis()),
+                        " ranks with an area of ", area.bytes(), " bytes, expected at most ", plan::kMaxPeers, " ranks and ",
+                        sizeof(plan::PeerTable), " bytes or more of an arena of kind shared"));
+    return {};
   }
 
   // The counts of live units in the pieces of a dispatch or combine.

@@ -10,9 +10,9 @@ namespace k31 {
 
 // A launch, a copy or a collective; events have no counterpart, because the schedule follows from the bytes that steps touch.
 struct Step {
-  host::KernelFunction function; // null: a copy or a collective
-  const void *args;              // of a launch: its block of pointers; of others: the source
-  void *dest;
+  host::KernelFunction function; // null: a copy, or a collective by a library
+  const void *args;              // of a kernel: its block of pointers; of others: the source
+  void *dest;                    // of a collective by peer: its area
   uint64_t bytes;
   uint32_t tasks;
   const plan::Launch *launch; // null: a copy or a collective

@@ -23,6 +23,8 @@ static_assert(CU_MEMORYTYPE_HOST == 1 && CU_MEMORYTYPE_DEVICE == 2 && sizeof(CUd
 static_assert(cuda::kCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(cuda::kCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(cuda::kMaxDynamicShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(sizeof(cuda::IpcHandle) == sizeof(CUipcMemHandle) && cuda::kIpcPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+static_assert(std::is_same_v<decltype(&cuIpcOpenMemHandle), CUresult (*)(CUdeviceptr *, CUipcMemHandle, unsigned)>);
 static_assert(cuda::kNonBlocking == CU_STREAM_NON_BLOCKING && cuda::kNoTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(cuda::kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY && cuda::kNoDevice == CUDA_ERROR_NO_DEVICE);

@@ -76,6 +76,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
     number("layer_begin", options.range->begin), number("layer_end", options.range->end);
   if (options.moeExchange != "auto" && !options.mesh.empty()) // one rank exchanges nothing
     text("moe_exchange", options.moeExchange);
+  if (options.transport != "library" && !options.mesh.empty())
+    text("transport", options.transport);
   if (options.sequenceParallel != "auto")
     text("sequence_parallel", options.sequenceParallel);
   if (options.overlap != "on" && options.target != "cpu") // a host plan has one stream anyway

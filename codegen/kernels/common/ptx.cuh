@@ -28,6 +28,22 @@ K31_DEVICE uint4 load_streamed(const void *p) {
   return v;
 }
 
+// 16 bytes that another GPU wrote: past the first-level cache.
+K31_DEVICE uint4 load_past_l1(const void *p) {
+  uint4 v;
+  asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
+  return v;
+}
+// Flags between GPUs: what was written before the release is seen after an acquire that read it.
+K31_DEVICE void release_system(uint64_t *at, uint64_t v) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(v) : "memory");
+}
+K31_DEVICE uint64_t acquire_system(const uint64_t *at) {
+  uint64_t v;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
+  return v;
+}
+
 // 16 bytes from global to shared memory, past the first-level cache; `bytes` of 0 writes zeros and reads nothing.
 K31_DEVICE void copy_async16(void *to, const void *from, int bytes = 16) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes)

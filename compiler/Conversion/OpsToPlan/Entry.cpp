@@ -160,18 +160,19 @@ private:
     }
     if (auto call = dyn_cast<func::CallOp>(op))
       return visitCall(call, known, wanted);
-    if (auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel"))
+    auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel");
+    if (op.hasAttr("transport") || (!kernel && isa_and_nonnull<coll::CollDialect>(op.getDialect())))
+      return visitCollective(op, kernel, known, wanted, layer);
+    if (kernel)
       return launch(op, kernel, known, wanted, layer);
-    if (isa_and_nonnull<coll::CollDialect>(op.getDialect()))
-      return visitCollective(op, known, wanted, layer);
     return op.emitOpError(
         "has no attribute k31.kernel, so nothing can be launched for it; run select-kernels first, or attach a KernelOp "
         "model in codegen/ when it has none");
   }
 
-  // What moves bytes between ranks: one command, at the capacity of its operand.
-  LogicalResult visitCollective(Operation &op, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
-                                std::optional<int64_t> layer) {
+  // What moves bytes between ranks: one command, at the capacity of its operand. `kernel`: of one that goes by peer, else null.
+  LogicalResult visitCollective(Operation &op, DictionaryAttr kernel, DenseMap<Value, Known> &known,
+                                const DenseMap<Value, Value> &wanted, std::optional<int64_t> layer) {
     std::optional<planir::CollectiveKind> kind = planir::symbolizeCollectiveKind(op.getName().stripDialect());
     auto axis = op.getAttrOfType<coll::AxisAttr>("axis");
     // Of dispatch and combine the second operand counts what of the pieces is live.
@@ -205,10 +206,31 @@ private:
     auto peer = op.getAttrOfType<IntegerAttr>("peer"), unit = op.getAttrOfType<IntegerAttr>("unit");
     Type element = type.getElementType();
     StringRef dtype = element.isF32() ? "f32" : element.isBF16() ? "bf16" : element.isInteger(32) ? "i32" : "u8";
-    planir::CollectiveOp::create(builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()),
-                                 planir::Transport::library, dtype, type.getNumElements(), source, dest, live,
-                                 unit ? unit.getInt() : 0, peer ? peer.getInt() : 0, 0,
-                                 builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())));
+    auto command = planir::CollectiveOp::create(
+        builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()), planir::Transport::library, dtype,
+        type.getNumElements(), source, dest, live, /*area=*/Value(), unit ? unit.getInt() : 0, peer ? peer.getInt() : 0, 0,
+        builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())), FlatSymbolRefAttr(), DenseI32ArrayAttr(), 1, 0);
+    return kernel ? goByPeer(op, kernel, command) : success();
+  }
+
+  LogicalResult goByPeer(Operation &op, DictionaryAttr kernel, planir::CollectiveOp command) {
+    FailureOr<Areas::Area> area = context.areas.of(&op, kernel);
+    if (failed(area))
+      return failure();
+    auto bytes = RankedTensorType::get({area->bytes}, builder.getIntegerType(8, false));
+    SmallVector<Type> types(op.getOperandTypes());
+    types.append({op.getResult(0).getType(), bytes});
+    builder.setInsertionPoint(command);
+    command.getAreaMutable().assign(slice(op.getLoc(), "shared", area->begin, bytes));
+    builder.setInsertionPointAfter(command);
+    command.setTransport(planir::Transport::peer);
+    command.setKernelAttr(context.kernels->of(&op, kernel, types));
+    auto grid = kernel.getAs<DenseI32ArrayAttr>("grid"); // CUDA; a host's one task
+    command.setGridAttr(grid ? grid : builder.getDenseI32ArrayAttr({1, 1, 1}));
+    if (auto block = kernel.getAs<IntegerAttr>("block"))
+      command.setBlock(static_cast<uint32_t>(block.getInt()));
+    if (auto smem = kernel.getAs<IntegerAttr>("smem"))
+      command.setSmem(static_cast<uint32_t>(smem.getInt()));
     return success();
   }
 

@@ -71,6 +71,8 @@ struct ConvertOpsToPlanPass : k31::impl::ConvertOpsToPlanBase<ConvertOpsToPlanPa
     for (func::FuncOp entry : entries)
       if (failed(buildEntry(entry, builder, context)))
         return failure();
+    if (context.areas.bytes() > 0)
+      buildArena(arenas, "shared", planir::ArenaKind::shared, context.areas.bytes());
     for (Operation *op : old)
       op->erase();
     for (StringRef name : {"k31.model", "k31.checkpoint", "k31.options", "k31.mesh"})

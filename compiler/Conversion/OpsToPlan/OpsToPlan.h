@@ -80,12 +80,28 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> known;
 };
 
+// Memory of the arena `shared`, one area an axis over which collectives go by peer (codegen/kernels/coll/peer_area.h).
+class Areas {
+public:
+  struct Area {
+    int64_t begin, bytes;
+  };
+  // Of the axis of a collective with attribute k31.kernel; a diagnostic when another one has an area of another form there.
+  mlir::FailureOr<Area> of(mlir::Operation *op, mlir::DictionaryAttr kernel);
+  int64_t bytes() const { return end; }
+
+private:
+  llvm::DenseMap<int, Area> byAxis;
+  int64_t end = 0;
+};
+
 // What an entry looks things up in.
 struct Context {
   llvm::StringMap<mlir::func::FuncOp> functions;
   llvm::SmallVector<Places> weights, pools; // by stage
   Kernels *kernels;
   Notes *notes;
+  Areas areas;
 };
 
 // plan.entry for a function with k31.entry; the bodies that it calls are written out.
