@@ -294,6 +294,41 @@ TEST(PlanCheck, CollectiveDestinations) {
   EXPECT_NE(refusal(plan).find("recv to rank 3 of axis tp, which has 3"), std::string::npos) << refusal(plan);
 }
 
+// The kernel of a collective by peer works on what the collective says, and on an area in an arena of kind shared.
+TEST(PlanCheck, CollectivesByPeer) {
+  using Change = std::function<void(PlanT &, plan::CollectiveT &)>;
+  const auto with = [](const Change &change) {
+    PlanT plan = sample_plan();
+    plan.images[0]->code = {1}, plan.mesh->tp = 2;
+    auto arena = std::make_unique<plan::ArenaT>();
+    arena->name = "shared", arena->kind = plan::ArenaKind::shared, arena->bytes = 4096;
+    plan.arenas.push_back(std::move(arena));
+    plan::CollectiveT &c = *entry(plan).commands[5].AsCollective();
+    c.transport = plan::Transport::peer, c.launch = std::make_unique<plan::LaunchT>();
+    c.launch->kernel = 1, c.launch->stream = c.stream;
+    for (const plan::SliceT *s : {c.source.get(), c.dest.get()})
+      c.launch->args.push_back(std::make_unique<plan::SliceT>(*s));
+    c.launch->args.push_back(slice(uint32_t(plan.arenas.size() - 1), 256, 1024, plan::Access::update));
+    change(plan, c);
+    return refusal(plan);
+  };
+  EXPECT_EQ(with([](PlanT &, plan::CollectiveT &) {}), "(accepted)");
+  const auto says = [&](const char *part, const Change &change) {
+    const std::string text = with(change);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  says("a collective by peer without a launch", [](PlanT &, plan::CollectiveT &c) { c.launch.reset(); });
+  says("a collective by library with a launch", [](PlanT &, plan::CollectiveT &c) { c.transport = plan::Transport::library; });
+  says("kernel 9 of 3", [](PlanT &, plan::CollectiveT &c) { c.launch->kernel = 9; });
+  says("works on other bytes", [](PlanT &, plan::CollectiveT &c) { c.launch->args[1]->offset -= 8; });
+  says("works on other bytes", [](PlanT &, plan::CollectiveT &c) { c.launch->args.pop_back(); });
+  says("or on another stream", [](PlanT &, plan::CollectiveT &c) { c.launch->stream = 0; });
+  says("expected at most 16 ranks and", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->bytes = 64; });
+  says("of an arena of kind shared", [](PlanT &plan, plan::CollectiveT &) { plan.arenas.back()->kind = plan::ArenaKind::io; });
+  says("over 17 ranks", [](PlanT &plan, plan::CollectiveT &c) { plan.mesh->tp = plan.mesh->ep = 17, c.count = 51; });
+  says("argument 2 has 1024 bytes at offset 4000", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->offset = 4000; });
+}
+
 // A command kind that this runtime does not know, as a newer compiler could write it.
 TEST(PlanCheck, UnknownCommandKind) {
   std::string bytes = flatbuffer(sample_plan());

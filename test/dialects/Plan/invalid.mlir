@@ -332,3 +332,22 @@ plan.arena @a activations bytes 4096 {plan.notes = []}
 // expected-error @below {{has notes [1], expected symbols of plan.note}}
 plan.entry @e decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 attributes {plan.notes = [1]} {
 }
+
+// -----
+
+plan.arena @a activations bytes 4096
+plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
+  %x = plan.slice @a at 0 : tensor<8x16xbf16>
+  // expected-error @below {{goes by peer, which needs a kernel, its grid and an area}}
+  plan.collective all_reduce over tp via peer "bf16" count 128 %x to %x on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
+}
+
+// -----
+
+plan.arena @a activations bytes 4096
+plan.kernel @k "k" symbol "" images [] config "" spec {name = "k"}
+plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
+  %x = plan.slice @a at 0 : tensor<8x16xbf16>
+  // expected-error @below {{has a kernel or an area; collectives that go by peer do}}
+  plan.collective all_reduce over tp via library "bf16" count 128 %x to %x by @k grid [1, 1, 1] block 1 smem 0 in %x : tensor<8x16xbf16> on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
+}

@@ -58,8 +58,12 @@ plan.entry @decode_b8 decode rows 8 segments 8 logit_rows 8 stage 0 streams 2 ev
   plan.wait 0 on 1
   // CHECK: plan.collective all_reduce over tp via library "bf16" count 128 [[Y]] to [[X]] on 1 "layers.0.reduce" : tensor<8x16xbf16> to tensor<8x16xbf16>
   plan.collective all_reduce over tp via library "bf16" count 128 %y to %x on 1 "layers.0.reduce" : tensor<8x16xbf16> to tensor<8x16xbf16>
-  // CHECK: plan.collective send over pp via peer "bf16" count 128 [[Y]] to [[X]] peer 1 on 1 :
-  plan.collective send over pp via peer "bf16" count 128 %y to %x peer 1 on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
+  // CHECK: plan.collective send over pp via library "bf16" count 128 [[Y]] to [[X]] peer 1 on 1 :
+  plan.collective send over pp via library "bf16" count 128 %y to %x peer 1 on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
+  // CHECK: [[A:%.+]] = plan.slice @activations at 512 : tensor<64xui8>
+  %a = plan.slice @activations at 512 : tensor<64xui8>
+  // CHECK: plan.collective all_gather over tp via peer "bf16" count 128 [[Y]] to [[X]] by @map grid [4, 1, 1] block 256 smem 128 in [[A]] : tensor<64xui8> on 1 :
+  plan.collective all_gather over tp via peer "bf16" count 128 %y to %x by @map grid [4, 1, 1] block 256 smem 128 in %a : tensor<64xui8> on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   // CHECK: plan.copy [[Y]] to [[X]] on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   plan.copy %y to %x on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   // CHECK: plan.output "hidden" [[X]] : tensor<8x16xbf16>
