@@ -17,6 +17,8 @@
 // CHECK: plan.kernel @a "nn.row neg" symbol "[[S:k31_[0-9a-f]+]]" images [@"x86-64-v4-amx", @"x86-64-v4-bf16", @"x86-64-v4", @"x86-64-v3"] config "cols = 16, inputs = 1, ld = [16], out_ld = [16], outputs = 1, rows = 1"
 // CHECK-NOT: spec
 // CHECK: plan.kernel @b "nn.row neg" symbol "[[S]]"
+// One field of the Config, or the region, makes another kernel.
+// CHECK-NOT: symbol "[[S]]"
 plan.kernel @a "nn.row neg" symbol "" images [] config ""
   spec {name = "nn.row", config = {rows = 1 : i64, cols = 16 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 16>, out_ld = array<i32: 16>}} {
 ^bb0(%x: f32):
@@ -27,5 +29,17 @@ plan.kernel @b "nn.row neg" symbol "" images [] config ""
   spec {name = "nn.row", config = {rows = 1 : i64, cols = 16 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 16>, out_ld = array<i32: 16>}} {
 ^bb0(%z: f32):
   %y = arith.negf %z : f32
+  nn.yield %y : f32
+}
+plan.kernel @wider "nn.row neg" symbol "" images [] config ""
+  spec {name = "nn.row", config = {rows = 1 : i64, cols = 32 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 32>, out_ld = array<i32: 32>}} {
+^bb0(%z: f32):
+  %y = arith.negf %z : f32
+  nn.yield %y : f32
+}
+plan.kernel @other "nn.row twice" symbol "" images [] config ""
+  spec {name = "nn.row", config = {rows = 1 : i64, cols = 16 : i64, inputs = 1 : i64, outputs = 1 : i64, ld = array<i32: 16>, out_ld = array<i32: 16>}} {
+^bb0(%z: f32):
+  %y = arith.addf %z, %z : f32
   nn.yield %y : f32
 }
