@@ -34,7 +34,7 @@ struct StepReport {
   bool ran = false;  // false: no sequence is left, in no dp group
   uint32_t rows = 0; // 0: the step was for other dp groups alone
   uint32_t segments = 0;
-  uint32_t drawn = 0;
+  uint32_t drawn = 0; // tokens, of this run and of earlier ones whose results came
 };
 
 struct Counters {
