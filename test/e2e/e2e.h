@@ -21,6 +21,7 @@ struct Options {
 Result<void> observe(const Options &options);
 Result<void> batching(const Options &options);
 Result<void> slice(const Options &options);
+Result<void> stages(const Options &options);
 Result<void> states(const Options &options);
 Result<void> parts(const Options &options);
 Result<void> select(const Options &options);

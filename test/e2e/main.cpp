@@ -55,6 +55,7 @@ int main(int argc, char **argv) {
   add("slice", "Hidden states through a plan of some layers", e2e::slice)->add_option("--inputs", options.inputs)->required();
   add("states", "States that are saved, shared, rolled back and broken", e2e::states, false)
       ->add_option("--broken-id", options.broken_id, "The embedding of this id is NaN: only that is tested");
+  add("stages", "Whether pipeline stages work at the same time", e2e::stages, false);
   add("parts", "Parts of states, of several ranks and plans", e2e::parts, false)->add_option("--other", options.others);
   add("select", "Planted keys at the last position of a plan of one layer", e2e::select, false);
   add("footprint", "Every entry at its largest shape: what its launches write", e2e::footprint, false);

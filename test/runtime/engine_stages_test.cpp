@@ -94,6 +94,25 @@ TEST(EngineStages, WhoIsCancelledGetsNothing) {
   expect_empty(engine);
 }
 
+TEST(EngineStages, ANonFiniteSequenceEndsAlone) {
+  for (const bool state : {false, true}) {
+    FakeModel model(with_depth(facts(), 3));
+    model.broken_id = 90, model.breaks_state = state; // an id that the others do not draw
+    Engine engine(model, {.poison = true});
+    const SequenceId bad = *engine.add({.tokens = {31, 32, 90}, .max_tokens = 9});
+    const auto added = add(engine, 5, 9);
+    ASSERT_TRUE(engine.finish());
+    const auto out = engine.take(bad);
+    ASSERT_TRUE(out && out->error);
+    EXPECT_NE(out->error->message.find("the logits at position 2 are not finite"), std::string::npos) << out->error->message;
+    EXPECT_EQ(out->error->message.find("neither is its state") != std::string::npos, state) << out->error->message;
+    EXPECT_EQ(engine.counters().non_finite, 1u);
+    for (const auto &[id, request] : added)
+      EXPECT_EQ(engine.take(id)->tokens, expected(request, facts()).tokens);
+    expect_empty(engine);
+  }
+}
+
 TEST(EngineStages, ResultsThatDoNotComeFailTheirSequencesAlone) {
   FakeModel model(with_depth(facts(), 2));
   Engine engine(model);

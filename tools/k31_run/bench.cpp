@@ -50,7 +50,7 @@ public:
     K31_ASSIGN(session, Session::load(options.plan));
     K31_TRY(options.rank ? ranks().enter_alone(session->plan(), *options.rank) : ranks().enter(session->plan()));
     const uint32_t rank = ranks().world() ? ranks().world()->rank() : 0;
-    const uint32_t stage = coordinate(*session->plan().mesh(), plan::MeshAxis::pp, rank);
+    stage = coordinate(*session->plan().mesh(), plan::MeshAxis::pp, rank);
     // A prompt is run once for each of the steps, so no position is past the longer of the two.
     const uint64_t positions = uint64_t(options.context) + std::max(options.steps, options.prefill);
     K31_ASSIGN(EntryInputs inputs, EntryInputs::make(session->plan(), options.batch, positions, stage));
@@ -62,7 +62,7 @@ public:
     K31_TRY(session->bind(how));
     bind_seconds = bind.seconds();
     if (options.context)
-      fill_caches(stage);
+      fill_caches();
     K31_TRY(run_decode(inputs, decode));
     if (options.prefill)
       K31_TRY(run_prefill(inputs));
@@ -77,7 +77,7 @@ public:
 
 private:
   // Finite contents, as if the context had been there.
-  void fill_caches(uint32_t stage) {
+  void fill_caches() {
     const plan::Plan &plan = session->plan();
     uint64_t seed = options.seed + 1000;
     for (const plan::StateMember *member : *plan.state()->members()) {
@@ -176,15 +176,16 @@ private:
     return {};
   }
 
-  // What the figures of one rank alone are, for people.
-  std::string alone() const {
-    return options.rank
-               ? cat(", rank ", *options.rank, " of ", world_size(*session->plan().mesh()), " alone, without collectives")
-               : std::string();
+  // What the figures are of, for people, when it is not all that a plan does: one rank alone, one stage of several.
+  std::string part() const {
+    const plan::Mesh &mesh = *session->plan().mesh();
+    return cat(options.rank ? cat(", rank ", *options.rank, " of ", world_size(mesh), " alone, without collectives")
+                            : std::string(),
+               mesh.pp() > 1 ? cat(", times of stage ", stage, " of ", mesh.pp()) : std::string());
   }
 
   void print() const {
-    std::printf("bind %.2f s%s%s\n", bind_seconds, options.synthetic ? ", synthetic weights" : "", alone().c_str());
+    std::printf("bind %.2f s%s%s\n", bind_seconds, options.synthetic ? ", synthetic weights" : "", part().c_str());
     for (const Measured &m : measured) {
       const auto [low, high] = std::minmax_element(m.seconds.begin(), m.seconds.end());
       std::printf("%-8s%-16s batch %u, %u tokens after %u: %.3f ms (median of %zu, %.3f to %.3f), %.1f tokens/s\n",
@@ -230,6 +231,7 @@ private:
              {"bind_s", bind_seconds},
              {"ranks", world_size(*session->plan().mesh())},
              {"stub_collectives", options.stub_collectives},
+             {"stage", stage},
              {"runs", Json::array()}};
     for (const Measured &m : measured) {
       Json run{{"kind", m.kind},
@@ -274,6 +276,7 @@ private:
   const Options &options;
   std::unique_ptr<Session> session;
   double bind_seconds = 0;
+  uint32_t stage = 0;            // of the pipeline, that this rank runs
   std::deque<Measured> measured; // decode first
 };
 
