@@ -122,8 +122,8 @@ struct SumPartsModel : KernelOp::ExternalModel<SumPartsModel, coll::SumPartsOp> 
   }
 };
 
-// Of areas on a GPU: blocks that all run at once beside others, and 64 KiB that each writes at a time. On the host one task.
-constexpr int32_t kCudaBlocks = 64, kCudaRegion = 4096, kHostRegion = 16384;
+// Of areas on a GPU: blocks that all run at once beside others, and 32 KiB that each writes at a time. On the host one task.
+constexpr int32_t kCudaBlocks = 128, kCudaRegion = 2048, kHostRegion = 16384;
 
 template <class Op> struct PeerModel : KernelOp::ExternalModel<PeerModel<Op>, Op> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {

@@ -13,8 +13,9 @@ struct Link {
   double start, bytesPerSecond;
 };
 // Measured between two H200 of one host, operations in a graph: NCCL's all-reduce 7.4 us of 14 KB and 406 us of 117 MB, its
-// all-to-all 7.3 and 222 us (half of it stays); a kernel that reads the peer 4.2 us of 14 KB and 50 us of 14.7 MB.
-constexpr Link kLibrary = {7.4e-6, 293e9}, kAllToAll = {7.3e-6, 274e9}, kPeer = {4.2e-6, 320e9};
+// all-to-all 7.3 and 222 us (half of it stays). Kernels that write to their peers: a sum 3.5 us of 14 KB and 54.9 us of 14.7 MB,
+// an all-to-all 4.1 us and 66 us of 29.4 MB.
+constexpr Link kLibrary = {7.4e-6, 293e9}, kAllToAll = {7.3e-6, 274e9}, kPeer = {3.5e-6, 286e9}, kPeerAllToAll = {4.1e-6, 237e9};
 // Assumed, never measured here: 400 Gbit/s a GPU, and what each doubling of the ranks adds to the start.
 constexpr Link kNetwork = {20e-6, 45e9};
 constexpr double kDoublingSeconds = 1.5e-6;
@@ -25,7 +26,7 @@ Link linkOf(Exchange exchange, coll::Transport transport, bool oneHost) {
   if (!oneHost)
     return kNetwork;
   if (transport == coll::Transport::peer)
-    return kPeer;
+    return exchange == Exchange::allToAll ? kPeerAllToAll : kPeer;
   return exchange == Exchange::allToAll ? kAllToAll : kLibrary;
 }
 

@@ -8,7 +8,8 @@
 #   kernels   the kernel tests, those that FILTER names; keys planted in up to 1 M positions among them
 #   tiny      models/tiny-k31 in fp32, bf16 and bf16 with caches of codes: logits, greedy text, agreement, perplexity
 #   smooth    the random checkpoint k31-smooth, which is written there (needs numpy)
-#   mesh      plans of two ranks over NCCL, on two GPUs: the comparisons of tiny, and ranks that are killed
+#   mesh      plans of two ranks over NCCL, on two GPUs: the comparisons of tiny, ranks that are killed, and
+#             collectives beside raw NCCL (needs torch)
 #   times     the kernels' times, and those of PyTorch for the same shapes in the same run (needs torch)
 #   racecheck compute-sanitizer over the attention kernels
 #
@@ -39,10 +40,16 @@ if [ "${1:-}" = pack ]; then
   rm -rf "$folder/smooth"
   for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
     "dp2 --mesh tp=1,ep=2" "dp2-dispatch --mesh tp=1,ep=2 --moe-exchange dispatch" \
-    "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2"; do
+    "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2" \
+    "tp2-peer --mesh tp=2 --transport peer" "tp2-peer-dispatch --mesh tp=2 --transport peer --moe-exchange dispatch --sequence-parallel on"; do
     read -r name options <<<"$mesh"
     # shellcheck disable=SC2086 # options are words
     plan "mesh-$name-fp32" models/tiny-k31 "${gpu[@]}" --activations fp32 $options || exit 1
+  done
+  plan mesh-tp2-peer-bf16 models/tiny-k31 "${gpu[@]}" --activations bf16 --mesh tp=2 --transport peer || exit 1
+  cp "$build/bin/exchange_time" "$folder/" && strip -s "$folder/exchange_time"
+  for transport in library peer; do
+    python3 test/mesh/exchange_plan.py "$folder/exchange-$transport.k31" --bin "$build/bin" --target sm_90a --transport $transport || exit 1
   done
   plan mesh-tp2-bf16 models/tiny-k31 "${gpu[@]}" --activations bf16 --mesh tp=2 || exit 1
   tar -C "$folder" -cJf "$file" . && ls -l "$file"
@@ -69,7 +76,10 @@ if wanted tiny; then
 fi
 if wanted mesh; then
   timeout 400 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
-  timeout 200 python3 test/mesh/faults.py --plan "$folder/mesh-tp2-bf16.k31" --bin "$folder" --work "$folder/faults" || failed=1
+  for plan in mesh-tp2-bf16 mesh-tp2-peer-bf16; do
+    timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1
+  done
+  timeout 200 python3 tools/dev/exchange_ratio.py "$folder/exchange_time" "$folder"/exchange-{library,peer}.k31 || failed=1
 fi
 if wanted smooth; then
   python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options &&

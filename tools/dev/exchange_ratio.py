@@ -20,7 +20,7 @@ HIDDEN, REPEAT, ROUNDS = 7168, 100, 9
 
 
 def ours(program, plan):
-    done = subprocess.run([program, plan, str(ROUNDS)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([program, plan, str(ROUNDS)], capture_output=True, text=True, check=False, timeout=100)
     if done.returncode != 0:
         sys.exit(f"FAILED {program} {plan}: {done.stdout[-500:]}{done.stderr[-1500:]}")
     return {line.split()[0]: float(line.split()[2]) for line in done.stdout.splitlines() if re.match(r"\w+\.\d+ \w+ [\d.]+$", line)}

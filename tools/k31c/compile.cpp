@@ -149,8 +149,7 @@ Command addCompile(CLI::App &app) {
   command
       ->add_option("--transport", o.transport,
                    "Who moves rows between ranks of one host: library (NCCL; shared memory or MPI), peer (a kernel of the plan "
-                   "writes them "
-                   "into memory of its peers), or for each collective the cheaper one (auto). Peer has not yet run on GPUs")
+                   "writes them into memory of its peers), or for each collective the cheaper one (auto)")
       ->check(CLI::IsMember({"library", "peer", "auto"}))
       ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();

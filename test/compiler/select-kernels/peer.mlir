@@ -12,7 +12,7 @@ module attributes {k31.mesh = {tp = 4 : i64, dp = 2 : i64, ep = 8 : i64, pp = 1 
       -> (tensor<1x7168xbf16>, tensor<512x7168xf32>, tensor<128x7168xf32>, tensor<3xf32>, tensor<4x4xi32>, tensor<16x4xi32>, tensor<4x4096xui8>) {
     // One row: every rank gets all addends, 896 words.
     // PEER: coll.all_reduce %{{.*}} over tp size 4 via peer
-    // PEER-SAME: k31.kernel = {block = 256 : i64, config = {blocks = 64 : i64, ranks = 4 : i64, region = 4096 : i64, words = 896 : i64}, grid = array<i32: 4, 1, 1>
+    // PEER-SAME: k31.kernel = {block = 256 : i64, config = {blocks = 128 : i64, ranks = 4 : i64, region = 2048 : i64, words = 896 : i64}, grid = array<i32: 4, 1, 1>
     // PEER-SAME: about = "transport", candidates = ["library", "peer"], choice = "peer"
     // PEER-SAME: 14336 bytes over tp, 4 ranks of one host; a kernel of the plan writes to its peers; asked for by --transport
     // HOST: coll.all_reduce %{{.*}} over tp size 4 via peer
