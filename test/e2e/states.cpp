@@ -181,6 +181,8 @@ private:
     Engine engine(executor, {.kept_states = 1, .poison = true});
     std::map<SequenceId, Ids> prompts;
     const Ids base = text(250), system(base.begin(), base.begin() + 241);
+    K31_TRY(engine.add({.tokens = base})); // its state is kept, and the first prompt goes on from it
+    K31_TRY(engine.finish());
     for (int i = 0; i < 14; ++i) {
       Ids prompt = i % 3 ? system : base;
       const Ids question = text(1 + random() % 14);
