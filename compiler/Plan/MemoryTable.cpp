@@ -122,7 +122,7 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
       if (rest)
         add(name + ": alignment", rest);
     } else {
-      add(name, arena->bytes());
+      add(name, arena->bytes(), arena->kind() == plan::ArenaKind::shared ? "what ranks of a host write to each other" : "");
     }
   }
   add("reserve", plan.reserve(), "the rest: code, contexts, threads, buffers of the loader");
