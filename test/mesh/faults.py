@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from mpi import mpirun
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODEL = os.path.join(ROOT, "models/tiny-k31")
 SECONDS = 30
@@ -42,7 +44,7 @@ def is_rank(pid):
 
 
 def start(o, *arguments):
-    launcher = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--quiet", "-n", "2"] if o.launch == "mpirun" else []
+    launcher = mpirun(2) if o.launch == "mpirun" else []
     return subprocess.Popen([*launcher, os.path.join(o.bin, "k31-run"), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True)
 
@@ -126,8 +128,7 @@ def main():
     # Another number of processes than ranks.
     if o.launch == "mpirun":
         begin = time.monotonic()
-        process = subprocess.Popen(["mpirun", "--allow-run-as-root", "--oversubscribe", "--quiet", "-n", "3",
-                                    os.path.join(o.bin, "k31-run"), *generate, "--weights", MODEL],
+        process = subprocess.Popen([*mpirun(3), os.path.join(o.bin, "k31-run"), *generate, "--weights", MODEL],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         ok &= check("three processes", process, begin, "the plan is for 2 ranks (tp=2,dp=1,pp=1), but 3 processes were started")
     return 0 if ok else 1

@@ -18,10 +18,10 @@ import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 from golden import Case, best_level, difference, report  # noqa: E402
+from mpi import mpirun  # noqa: E402
 from safetensors_io import read_safetensors  # noqa: E402
 
 LIMIT = 2e-3
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--quiet"]
 
 
 def ranks_of(mesh):
@@ -54,7 +54,7 @@ class Plan:
         return done.stdout
 
     def run(self, command, *arguments):
-        launcher = [*MPIRUN, "-n", str(self.ranks)] if self.mpirun and self.ranks > 1 else []
+        launcher = mpirun(self.ranks) if self.mpirun and self.ranks > 1 else []
         return self.call([*launcher, self.tool("k31-run"), command, "--plan", self.path, "--weights", self.folder,
                           "--threads", "1", *arguments])
 
