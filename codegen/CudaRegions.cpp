@@ -21,14 +21,14 @@ StringRef typeName(Type type) {
   return type.isInteger(32) ? "int" : "";
 }
 
-// A C++ expression with {0}, {1}, {2} for the operands; empty for an op that has no such form. Functions are CUDA's own, which
-// need no header; division and square root are IEEE's.
+// A C++ expression with {0}, {1}, {2} for the operands; empty for an op that has no such form. Functions are CUDA's own, or those
+// of kernels/common/math.cuh, which every kernel with a region includes.
 StringRef floatForm(StringRef op) {
   return llvm::StringSwitch<StringRef>(op)
       .Case("arith.addf", "{0} + {1}")
       .Case("arith.subf", "{0} - {1}")
       .Case("arith.mulf", "{0} * {1}")
-      .Case("arith.divf", "{0} / {1}")
+      .Case("arith.divf", "quotient({0}, {1})")
       .Case("arith.remf", "fmodf({0}, {1})")
       .Case("arith.negf", "-{0}")
       .Case("arith.maxnumf", "fmaxf({0}, {1})")
@@ -54,7 +54,7 @@ StringRef floatForm(StringRef op) {
       .Case("math.log2", "log2f({0})")
       .Case("math.powf", "powf({0}, {1})")
       .Case("math.roundeven", "rintf({0})")
-      .Case("math.rsqrt", "1.0f / sqrtf({0})") // rsqrtf is off by up to 2 units
+      .Case("math.rsqrt", "inverse_root({0})")
       .Case("math.sin", "sinf({0})")
       .Case("math.sqrt", "sqrtf({0})")
       .Case("math.tanh", "tanhf({0})")

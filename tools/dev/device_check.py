@@ -159,8 +159,9 @@ def check_agreement(program, plan, host, rows=2048, most=0.003):
     clear = [(a[0] == b[0]) for a, b in zip(mine[0], theirs[0], strict=True) if b[1] > MARGIN]
     share, change = sum(clear) / len(clear), abs(mine[1] / theirs[1] - 1)
     good = share >= 0.99 and change <= most
-    print(f"{'ok    ' if good else 'FAILED'} {'held-out text' if TEXT else 'drawn ids'}: of {len(theirs[0])} positions {len(clear)} have a margin above {MARGIN}, "
-          f"{100 * share:.2f} % agree (99 wanted); perplexity {mine[1]:.4f}, host {theirs[1]:.4f}, {100 * change:.3f} % apart ({100 * most:g} allowed)")
+    text = f"; perplexity {mine[1]:.4f}, host {theirs[1]:.4f}, {100 * change:.3f} % apart ({100 * most:g} allowed)" if TEXT else ""
+    print(f"{'ok    ' if good else 'FAILED'} {'held-out text' if TEXT else 'drawn ids'}: of {len(theirs[0])} positions {len(clear)} have a "
+          f"margin above {MARGIN}, {100 * share:.2f} % agree (99 wanted){text}")
     return good
 
 

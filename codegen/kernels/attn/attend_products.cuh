@@ -82,15 +82,14 @@ template <Config c, Tile t> struct Products {
   struct Codes {
     uint2 code[2][4];
     uint32_t scale[4];
-    K31_DEVICE void load(const char *pages, const int32_t (&rows)[4], int columns) {
+    K31_DEVICE void load(const char *const (&from)[4], const int (&bytes)[4], int word, int columns) {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        const char *row = pages + (int64_t)rows[r] * c.row_bytes();
-        const bool there = rows[r] >= 0;
-        scale[r] = there ? *(const uint32_t *)(row + row_scales_at(c.latent) + columns * 4) : 0;
+        const bool there = bytes[r] > 0;
+        scale[r] = there ? *(const uint32_t *)(from[r] - word * 8 + row_scales_at(c.latent) + columns * 4) : 0;
 #pragma unroll
         for (int j = 0; j < 2; ++j)
-          code[j][r] = there ? *(const uint2 *)(row + threadIdx.x % 8 * 8 + columns * 128 + j * 64) : make_uint2(0, 0);
+          code[j][r] = there ? *(const uint2 *)(from[r] + columns * 128 + j * 64) : make_uint2(0, 0);
       }
     }
     K31_DEVICE void store(unsigned char *to) const {
@@ -103,19 +102,23 @@ template <Config c, Tile t> struct Products {
       }
     }
   };
-  // A tile of codes, of which half is loaded: the loads of the other half are under way together.
-  K31_DEVICE void bring_codes(const int32_t (&rows)[4], unsigned char *to, Codes &first, Codes &second) const {
-    const char *pages = (const char *)args.pages;
-    const int word = threadIdx.x % 8;
+  // A tile of codes: loads of the next 128 columns are under way while these are decoded.
+  K31_DEVICE void bring_codes(const char *const (&from)[4], const int (&bytes)[4], int word, unsigned char *to,
+                              Codes &first) const {
 #pragma unroll
     for (int r = 0; r < 4 * (c.shared > 0); ++r)
       copy_async16(to + kLatentChunks * kChunkBytes + r * 2048,
-                   pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * c.row_bytes() + row_rest_at(c.latent) + word * 16,
-                   rows[r] >= 0 && word * 8 < c.shared ? 16 : 0);
-    static_assert(c.cache_type != DType::f8 || kLatentChunks == 8);
-    first.store(to), first.load(pages, rows, 2);
-    second.store(to + 2 * kChunkBytes), second.load(pages, rows, 3);
-    first.store(to + 4 * kChunkBytes), second.store(to + 6 * kChunkBytes);
+                   from[r] + row_rest_at(c.latent) + word * 8, // from[r] is `word` codes of 8 on
+                   word * 8 < c.shared ? bytes[r] : 0);
+    Codes second;
+#pragma unroll
+    for (int i = 0; i < kLatentChunks / 2; i += 2) {
+      second.load(from, bytes, word, i + 1);
+      first.store(to + 2 * i * kChunkBytes);
+      if (i + 2 < kLatentChunks / 2)
+        first.load(from, bytes, word, i + 2);
+      second.store(to + 2 * (i + 1) * kChunkBytes);
+    }
     fence_async_proxy();
   }
   K31_DEVICE void produce(const Shares<c, t, kGroup> &shares) const {
@@ -131,19 +134,17 @@ template <Config c, Tile t> struct Products {
       for (int64_t first = u.first; first < u.end; first += kKeys, ++tile) {
         const char *from[4];
         int bytes[4];
-        int32_t now[4];
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-          now[r] = rows[r], bytes[r] = rows[r] < 0 ? 0 : 16;
-          from[r] = (const char *)args.pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * c.row_bytes() + word * 16;
+          bytes[r] = rows[r] < 0 ? 0 : 16;
+          from[r] = (const char *)args.pages + (int64_t)(rows[r] < 0 ? 0 : rows[r]) * c.row_bytes() +
+                    word * (c.cache_type == DType::f8 ? 8 : 16);
         }
-        Codes first_codes, second_codes;
+        Codes codes;
         if constexpr (c.cache_type == DType::f8)
-          first_codes.load((const char *)args.pages, now, 0);
+          codes.load(from, bytes, word, 0);
         find_rows(keys, positions, rows);
         find_positions(keys, first + 2 * kKeys, u.end, thread, positions);
-        if constexpr (c.cache_type == DType::f8)
-          second_codes.load((const char *)args.pages, now, 1);
         barrier_wait(empty + tile % 2, tile / 2 % 2 ^ 1);
         if (word == 0) {
 #pragma unroll
@@ -152,7 +153,7 @@ template <Config c, Tile t> struct Products {
         }
         unsigned char *to = tile_at(tile) + thread / 8 * 128 + ((word ^ thread / 8) & 7) * 16; // 16 keys on: the same swizzle
         if constexpr (c.cache_type == DType::f8) {
-          bring_codes(now, to, first_codes, second_codes);
+          bring_codes(from, bytes, word, to, codes);
         } else {
 #pragma unroll
           for (int j = 0; j < kChunks; ++j)

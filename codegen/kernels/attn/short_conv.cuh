@@ -7,6 +7,7 @@
 #pragma once
 #include "codegen/kernels/attn/cache.cuh"
 #include "codegen/kernels/attn/short_conv.tile.h"
+#include "codegen/kernels/common/math.cuh"
 
 namespace k31::kernels::short_conv {
 

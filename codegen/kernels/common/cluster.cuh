@@ -1,6 +1,6 @@
 // A cluster: blocks of one launch that run at the same time, meet, and read each other's shared memory.
 #pragma once
-#include "codegen/kernels/common/ptx.cuh"
+#include "codegen/kernels/common/mbarrier.cuh"
 
 namespace k31::kernels {
 
@@ -13,6 +13,16 @@ K31_DEVICE int cluster_rank() {
 
 // All threads of the cluster's blocks meet; writes to shared memory from before are seen after it.
 K31_DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+
+// Writes a float to where block `rank` of the cluster has what this block has at `p`, and counts its 4 bytes in that block's barrier
+// at `arrived`, whose wait shows it.
+K31_DEVICE void store_to_block(float *p, Barrier *arrived, int rank, float value) {
+  uint32_t at, barrier;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(p)), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(shared_address(arrived)), "r"(rank));
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(at), "f"(value), "r"(barrier)
+               : "memory");
+}
 
 // The two floats that block `rank` of the cluster has where this block has `p`.
 K31_DEVICE float2 load_from_block(const float2 *p, int rank) {

@@ -1,4 +1,6 @@
-// Exponentials that agree with the host kernels bit for bit (common/host.h): routing and sampling choose the same ids on both.
+// Arithmetic of two kinds. Exponentials that agree with the host kernels bit for bit (common/host.h): routing and sampling choose
+// the same ids on both. And division and square root of fused regions, within a unit in the last place and without the branches of
+// the exact ones: every thread of a row does them, and between two branches nothing overlaps.
 #pragma once
 #include "codegen/kernels/common/cuda.cuh"
 
@@ -25,5 +27,19 @@ K31_DEVICE float host_exp(float x) {
 }
 
 K31_DEVICE float host_sigmoid(float x) { return __fdiv_rn(1.0f, __fadd_rn(1.0f, host_exp(-x))); }
+
+// a / b. What b's reciprocal cannot hold counts as 0: |b| above 2^126; below 2^-126 it is infinite.
+K31_DEVICE float quotient(float a, float b) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
+  const float near = a * inverse, better = __fmaf_rn(__fmaf_rn(-near, b, a), inverse, near);
+  return better == better ? better : near; // infinities and zeros
+}
+
+// 1 / sqrt(x).
+K31_DEVICE float inverse_root(float x) {
+  const float near = rsqrtf(x), better = __fmaf_rn(0.5f * near, __fmaf_rn(-(x * near), near, 1.0f), near);
+  return better == better ? better : near;
+}
 
 } // namespace k31::kernels

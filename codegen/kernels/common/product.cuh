@@ -2,6 +2,7 @@
 // to it; fp32 plans use it throughout. It is made to be right, not fast.
 #pragma once
 #include "codegen/kernels/common/cuda.cuh"
+#include "codegen/kernels/common/math.cuh"
 
 namespace k31::kernels {
 

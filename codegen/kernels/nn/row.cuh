@@ -1,7 +1,10 @@
 // nn.row and nn.map on CUDA: a team (a warp or a block) takes one group of columns of one row, 8 neighbouring columns a thread
 // and access. Elements that later phases need again stay in registers as they were read (bf16 packed) when the Tile allows that
-// many; else they are read again from cache. Each phase ends with the team's sums, every thread having all of them.
+// many; else they are read again from cache. Each phase ends with the team's sums, every thread having all of them. Two blocks of a
+// cluster may take half of the columns each; they write their sums into each other's shared memory.
 #pragma once
+#include "codegen/kernels/common/cluster.cuh"
+#include "codegen/kernels/common/math.cuh"
 #include "codegen/kernels/common/reduce.cuh"
 #include "codegen/kernels/nn/row.tile.h"
 
@@ -38,6 +41,7 @@ template <Config c, Tile t, class Region, int V> struct Unit {
   const Args &args;
   int64_t row;
   int32_t begin, end; // columns
+  uint32_t turn;      // phases before, of all units: a cluster's sums have two places
   uint32_t kept[kKeep ? kAccesses : 1][c.inputs ? c.inputs : 1][V];
   float sums[kAllSums ? kAllSums : 1];
 
@@ -143,6 +147,35 @@ template <Config c, Tile t, class Region, int V> struct Unit {
       sums[First + s] = totals[s];
     __syncthreads(); // the next phase uses the same memory
   }
+  // The same across the blocks of a cluster: each sends its sums to all. Sums of the next phase go to the other place, as a thread
+  // may still read these.
+  template <int First, int N> K31_DEVICE void reduce_cluster(const float (&sum)[N]) {
+    constexpr int kWarps = t.team / 32, kPlace = kMaxSums * t.split;
+    float *shared = (float *)shared_memory(), *parts = shared + 2 * kPlace; // [sums, warps]
+    float *totals = shared + (turn & 1) * kPlace;                          // [sums, blocks]
+    Barrier *arrived = (Barrier *)(parts + kMaxSums * kWarps) + (turn & 1);
+    if (threadIdx.x == 0)
+      barrier_expect(arrived, N * t.split * 4);
+    int mine = 0;
+    const float part = warp_sums(sum, mine);
+    if (mine < N)
+      parts[mine * kWarps + warp_id()] = part;
+    __syncthreads();
+    for (int s = warp_id(); s < N; s += kWarps) {
+      const float total = warp_sum(lane_id() < kWarps ? parts[s * kWarps + lane_id()] : 0.0f);
+      if (lane_id() < t.split)
+        store_to_block(&totals[s * t.split + cluster_rank()], arrived, lane_id(), total);
+    }
+    barrier_wait(arrived, (turn >> 1) & 1);
+#pragma unroll
+    for (int s = 0; s < N; ++s) {
+      sums[First + s] = totals[s * t.split];
+#pragma unroll
+      for (int b = 1; b < t.split; ++b)
+        sums[First + s] += totals[s * t.split + b];
+    }
+    ++turn;
+  }
   template <int P> K31_DEVICE void reduce() {
     constexpr int kFirst = Known<c>::sums(P), kCount = c.sums[P];
     float sum[kCount ? kCount : 1] = {};
@@ -153,7 +186,9 @@ template <Config c, Tile t, class Region, int V> struct Unit {
           sum[s] += out[s];
       });
     });
-    if constexpr (t.team > 32 && kCount > kFewSums)
+    if constexpr (t.split > 1)
+      return reduce_cluster<kFirst>(sum);
+    else if constexpr (t.team > 32 && kCount > kFewSums)
       return reduce_many<kFirst>(sum);
 #pragma unroll
     for (int s = 0; s < kCount; ++s)
@@ -203,17 +238,28 @@ template <Config c, Tile t, class Region, int V> struct Unit {
 template <Config c, Tile t, class Region, int V> K31_DEVICE void all_units(const Args &args) {
   constexpr int32_t kTeams = t.block / t.team, kColumns = unit_columns(c, t);
   const int64_t per_row = units_of_row(c, t), units = *args.live * per_row;
+  uint32_t turn = 0;
+  if constexpr (t.split > 1) {
+    if (threadIdx.x == 0) {
+      Barrier *arrived = (Barrier *)((float *)shared_memory() + kMaxSums * (2 * t.split + t.team / 32));
+      barrier_init(&arrived[0], 1), barrier_init(&arrived[1], 1);
+      barrier_init_done();
+    }
+    cluster_meet(); // no block writes to one that has not begun
+  }
   for (int64_t u = (int64_t)blockIdx.x * kTeams + threadIdx.x / t.team; u < units; u += (int64_t)gridDim.x * kTeams) {
     int32_t begin = (int32_t)(u % per_row) * kColumns;
-    Unit<c, t, Region, V> unit{args, u / per_row, begin, least(begin + kColumns, c.cols)};
+    Unit<c, t, Region, V> unit{args, u / per_row, begin, least(begin + kColumns, c.cols), turn};
     if constexpr (Unit<c, t, Region, V>::kKeep)
       unit.keep();
     unit.template phases_from<0>();
+    turn = unit.turn;
   }
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   static_assert(t.team == 32 || t.team == t.block, "a team is a warp or the block");
+  static_assert(t.split == 1 || (t.team == t.block && c.phases > 0 && c.cols / c.groups % (t.split * t.vector) == 0));
   if constexpr (t.vector > 1) {
     static_assert(vectors_fit(c), "operands of this Config do not allow vectors");
     bool aligned = true;

@@ -5,23 +5,27 @@
 
 namespace k31::kernels::row {
 
-constexpr int32_t kFewSums = 4; // of a phase, that every warp adds up by itself
+constexpr int32_t kFewSums = 4;    // of a phase, that every warp adds up by itself
+constexpr int32_t kManyWords = 16; // of elements of a thread: what they save pays for a meeting of two blocks
 
 struct Tile {
   int32_t block = 256;
   int32_t team = 32;  // threads of one unit: a warp, or the whole block
   int32_t vector = 8; // columns of one access where operands allow it: 8 or 1
   int32_t keep = 96;  // registers a thread may spend on elements that later phases need again
+  int32_t split = 1;  // blocks of the cluster that take one group of columns, equal parts each
 
   constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &) const { return team > 32 ? 4 * kMaxSums * (block / 32 + 1) : 0; }
+  constexpr int32_t smem(const Config &) const {
+    return team > 32 ? 4 * kMaxSums * (block / 32 + (split > 1 ? 2 * split : 1)) + (split > 1 ? 16 : 0) : 0;
+  }
   template <class F> static void fields(F &&f) {
-    f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep);
+    f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep), f("split", &Tile::split);
   }
 };
 
-// Columns of a unit: one group of a reduction; a map's row is cut into what a team takes at once.
-constexpr int32_t unit_columns(const Config &c, const Tile &t) { return c.phases ? c.cols / c.groups : t.team * t.vector; }
+// Columns of a unit: one group of a reduction or a cluster's part of it; a map's row is cut into what a team takes at once.
+constexpr int32_t unit_columns(const Config &c, const Tile &t) { return c.phases ? c.cols / c.groups / t.split : t.team * t.vector; }
 constexpr int64_t units_of_row(const Config &c, const Tile &t) { return ceil_div(c.cols, unit_columns(c, t)); }
 
 // True when every access of 8 columns is one of whole 16-byte words, provided that all pointers are multiples of 16.
@@ -68,6 +72,12 @@ constexpr Tile choose(const Config &c) {
   const int32_t all = most(least(ceil_div(c.cols / c.groups, 32 * t.vector) * 32, 1024), 64);
   const int32_t few[] = {all, 512, 256}, many[] = {256, 512, 1024};
   const bool spread = c.rows <= 2 * kMultiprocessors; // then a few registers too many cost less than idle lanes
+  // Rows of many elements that half of the multiprocessors would take: the instructions of one are what a row waits for.
+  t.block = t.team = (int32_t)ceil_div(all, 64) * 32, t.split = 2;
+  if (c.rows * 2 <= kMultiprocessors && all >= 512 && c.cols / c.groups % (2 * t.vector) == 0 && kept_words(c, t) >= kManyWords &&
+      registers(c, t) <= 65536 / t.block * 5 / 4)
+    return t;
+  t.split = 1;
   for (int32_t block : spread ? few : many) {
     t.block = t.team = least(block, all);
     if (registers(c, t) <= least(65536 / t.block * (spread ? 5 : 4) / 4, 255))
@@ -81,12 +91,14 @@ constexpr const char *why(const Config &c, const Tile &t) {
     return "a warp a group of columns";
   if (!t.keep)
     return "a block a row that reads its elements again in each phase: registers of no block hold them";
+  if (t.split > 1)
+    return "two blocks a row, which exchange their sums: few rows of many elements, and the instructions of a row are its time";
   return c.rows <= 2 * kMultiprocessors ? "a block a row, as many threads as its elements fill: few rows are a chain of latencies"
                                         : "a block a row, the fewest threads that hold its elements in registers";
 }
 constexpr Grid grid(const Config &c, const Tile &t) {
   int64_t blocks = ceil_div(most(c.rows, 1) * units_of_row(c, t), t.block / t.team);
-  return {least(blocks, (int64_t)kMultiprocessors * (4096 / t.block))};
+  return {least(blocks, (int64_t)kMultiprocessors * (4096 / t.block))}; // even, so a multiple of split
 }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 

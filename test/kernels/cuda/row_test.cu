@@ -15,7 +15,7 @@ constexpr double kEpsilon = 1e-5;
 template <int size> struct RmsNorm {
   static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[0]; }
   static __device__ __forceinline__ void phase1(const float *in, float *out) {
-    out[0] = in[0] * in[1] / sqrtf(in[2] / size + 1e-5f);
+    out[0] = in[0] * in[1] * inverse_root(quotient(in[2], size) + 1e-5f);
   }
 };
 
@@ -278,10 +278,10 @@ struct MixOfNine {
     const float *squares = in + kSources + 2, *products = squares + kSources;
     float weights[kSources], total = 0, sum = 0;
     for (int i = 0; i < kSources; ++i)
-      total += weights[i] = expf(products[i] * rsqrtf(squares[i] / 7168 + 1e-5f));
+      total += weights[i] = expf(products[i] * inverse_root(quotient(squares[i], 7168) + 1e-5f));
     for (int i = 0; i < kSources; ++i)
       sum += weights[i] * in[i];
-    return sum * (1 / total);
+    return quotient(sum, total);
   }
   static __device__ __forceinline__ void phase0(const float *in, float *out) {
     for (int i = 0; i < kSources; ++i)
@@ -292,7 +292,7 @@ struct MixOfNine {
     out[0] = m * m;
   }
   static __device__ __forceinline__ void phase2(const float *in, float *out) {
-    out[0] = mix(in) * in[kSources + 1] * rsqrtf(in[3 * kSources + 2] / 7168 + 1e-5f);
+    out[0] = mix(in) * in[kSources + 1] * inverse_root(quotient(in[3 * kSources + 2], 7168) + 1e-5f);
   }
 };
 template <int rows> struct TimedMix {
@@ -317,9 +317,10 @@ template <int rows, class T = Chosen<TimedMix<rows>>> void time_mix() {
   for (int i = 0; i < 9; ++i)
     args.tail[i] = sources.device<uint16_t>() + (int64_t)i * rows * 7168;
   args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
-  report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.block) + " threads",
+  report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.split) + " x " + std::to_string(T::tile.block) + " threads",
          time_us([&](int) { start<S, T, MixOfNine>(args); }), 20.0 * rows * 7168);
 }
+static_assert(Chosen<TimedMix<8>>::tile.split == 2 && Chosen<TimedMix<66>>::tile.split == 2 && Chosen<TimedMix<67>>::tile.split == 1);
 template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
   using S = TimedMix<8>;
   constexpr int C = 7168;
@@ -359,13 +360,12 @@ template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
 } // namespace
 
 K31_CUDA_TEST("nn.row.mix_of_nine") {
-  mix_of_nine(7), mix_of_nine<threads_of_row<256, 96>>(8), mix_of_nine<threads_of_row<896, 0>>(3);
+  mix_of_nine(7), mix_of_nine<threads_of_row<512, 96>>(5), mix_of_nine<threads_of_row<256, 96>>(8), mix_of_nine<threads_of_row<896, 0>>(3);
 }
 K31_CUDA_TEST("nn.row.time") {
   if (!timing())
     return;
   time_norm<1>(), time_norm<64>(), time_norm<4096>(), time_norm<16384>();
   time_mix<1>(), time_mix<64>(), time_mix<4096>();
-  time_mix<64, threads_of_row<256, 96>>(), time_mix<64, threads_of_row<448, 0>>(), time_mix<64, threads_of_row<512, 0>>();
-  time_mix<64, threads_of_row<896, 0>>(), time_mix<4096, threads_of_row<512, 96>>();
+  time_mix<64, threads_of_row<512, 96>>(), time_mix<64, threads_of_row<896, 0>>(), time_mix<4096, threads_of_row<512, 96>>();
 }

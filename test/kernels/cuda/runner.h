@@ -57,6 +57,12 @@ template <class Args> void launch(void (*kernel)(const Args), Grid grid, int thr
 }
 inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
 
+template <class T> constexpr int cluster_of(const T &tile) {
+  if constexpr (requires { tile.split; })
+    return tile.split;
+  return 1;
+}
+
 // Defines `start<config, tile, Region>(args)` for the kernel of namespace k31::kernels::<op>. The launch code of nvcc 13.0 writes
 // the class types of template values by their mangled names, so a test file also says
 //   using _ZN3k317kernels5embed6ConfigE = k31::kernels::embed::Config;   and the same for Tile.
@@ -88,7 +94,7 @@ inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
   }                                                                                                                              \
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
     k31::test::launch<k31::kernels::op::Args>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),     \
-                                              T::tile.smem(S::config), args);                                                    \
+                                              T::tile.smem(S::config), args, k31::test::cluster_of(T::tile));                     \
   }                                                                                                                              \
   }
 
