@@ -1,4 +1,5 @@
-// Bytes of a plan's arenas, from the host: how states are saved, restored, copied and cleared on any device. Between runs only.
+// Bytes of a plan's arenas, from the host: how states are saved, restored, copied and cleared on any device. Between runs, and
+// from observers of one.
 #pragma once
 #include "runtime/base/result.h"
 #include <cstddef>

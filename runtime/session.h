@@ -75,8 +75,8 @@ public:
   Result<void> run(uint32_t entry, std::span<const NamedInput> inputs, std::span<const NamedOutput> outputs);
 
   // Calls the observers after and before each launch of every later run, on the thread that called run(); empty ones end that.
-  // They may not call the session. A run without an observer costs nothing more; one with it allocates. What `before` writes to
-  // arguments that are shown, the launch reads.
+  // They may not call the session; memory() may be read. A run without an observer costs nothing more; one with it allocates.
+  // What `before` writes to arguments that are shown, the launch reads.
   void observe(Observer after, Observer before = {}, Shown shown = Shown::all);
   // Of the launch that `after` is called for: how long it took by the device's own clock, where there is one.
   std::optional<double> launch_seconds() const;

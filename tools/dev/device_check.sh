@@ -69,12 +69,16 @@ if wanted kernels && [ -x "$folder/k31_cuda_tests" ]; then
 fi
 if wanted tiny; then
   timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/tiny-*.k31 --host "$folder/host-tiny.k31" 2>&1 || failed=1
+  for plan in "$folder"/tiny-*.k31; do
+    "$folder/k31-run" verify --plan "$plan" --weights models/tiny-k31 --writes || failed=1
+  done
   "$folder/k31-run" generate --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --prompt "In the beginning God created" \
     --max-tokens 200 --ignore-eos --verbose || failed=1
   "$folder/k31-run" bench --plan "$folder/tiny-bf16.k31" --weights models/tiny-k31 --batch 1 --context 512 --steps 100 --per-op >"$folder/bench" || failed=1
   head -24 "$folder/bench"
 fi
 if wanted mesh; then
+  "$folder/k31-run" verify --plan "$folder/mesh-tp2-dispatch-fp32.k31" --weights models/tiny-k31 --writes || failed=1
   timeout 400 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
   for plan in mesh-tp2-bf16 mesh-tp2-peer-bf16; do
     timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1

@@ -1,4 +1,4 @@
-// k31-run verify: two plans on the same input, operation by operation.
+// k31-run verify: two plans on the same input, operation by operation; or one plan, and what its launches write.
 #include "runtime/base/cat.h"
 #include "runtime/comm/communicator.h"
 #include "tools/k31_run/commands.h"
@@ -7,6 +7,7 @@
 #include "tools/k31_run/lockstep.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/k31_run/writes.h"
 #include <algorithm>
 #include <cstdio>
 
@@ -19,7 +20,7 @@ struct Options {
   std::optional<double> bound;
   uint32_t chunk = 0, decode = 1;
   int threads = 0;
-  bool from_reference = false, all = false;
+  bool from_reference = false, all = false, writes = false;
 };
 
 // One output that was compared.
@@ -34,6 +35,8 @@ struct Row {
     return columns == 1 ? cat("[", difference.at, "]") : cat("[", difference.at / columns, ", ", difference.at % columns, "]");
   }
 };
+
+std::string mebibytes(uint64_t bytes) { return cat((bytes + (1 << 20) - 1) >> 20, " MiB"); }
 
 std::string number(double value) {
   char text[32];
@@ -72,6 +75,8 @@ public:
 
   Result<void> run() {
     K31_ASSIGN(plan, open_plan(options.plan));
+    if (options.writes)
+      return run_writes();
     K31_ASSIGN(reference, open_plan(options.reference));
     K31_TRY(comparable(plan->plan(), reference->plan()));
     K31_ASSIGN(const std::vector<int32_t> ids, tokens());
@@ -103,6 +108,17 @@ private:
       if (id < 0 || uint32_t(id) >= plan->plan().model()->vocab())
         return fail(Code::invalid_input, cat("token id ", id, " is not in the vocabulary of ", plan->plan().model()->vocab()));
     return ids;
+  }
+
+  Result<void> run_writes() {
+    K31_TRY(ranks().enter(plan->plan()));
+    K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads, .world = ranks().world()}));
+    K31_ASSIGN(const WritesReport report, check_writes(*plan, stage(*plan)));
+    std::printf(
+        "%u launches of %u entries, each at its largest shape, wrote nothing but their outputs; %s of arenas compared around "
+        "each\n",
+        report.launches, report.entries, mebibytes(report.bytes).c_str());
+    return {};
   }
 
   // Prefill in chunks that both plans hold, then the last tokens one by one.
@@ -225,11 +241,16 @@ private:
 Command add_verify(CLI::App &parent) {
   auto options = std::make_shared<Options>();
   Options &o = *options;
-  CLI::App *app = parent.add_subcommand("verify", "Compare two plans of the same model operation by operation");
+  CLI::App *app =
+      parent.add_subcommand("verify", "Compare two plans of the same model operation by operation, or look at what one writes");
   app->add_option("--plan", o.plan, "Plan file to check")->required()->type_name("FILE");
-  app->add_option("--reference", o.reference, "Plan file that is right, such as one with --activations fp32")
-      ->required()
+  CLI::App *against = app->add_option_group("against", "One of:");
+  against->add_option("--reference", o.reference, "Plan file that is right, such as one with --activations fp32")
       ->type_name("FILE");
+  against->add_flag("--writes", o.writes,
+                    "No reference: run every entry at its largest shape and look for bytes that a launch changes outside of its "
+                    "outputs. Reads the caches twice a launch; compile with a small --max-context");
+  against->require_option(1);
   app->add_option("--weights", o.weights, "Folder of the checkpoint that both plans were made from")
       ->required()
       ->type_name("DIR");
@@ -253,7 +274,8 @@ Command add_verify(CLI::App &parent) {
       ->type_name("N");
   app->footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
               "  k31c compile models/tiny-k31 --target cpu --activations fp32 -o tiny-fp32.k31\n"
-              "  k31-run verify --plan tiny.k31 --reference tiny-fp32.k31 --weights models/tiny-k31 --all");
+              "  k31-run verify --plan tiny.k31 --reference tiny-fp32.k31 --weights models/tiny-k31 --all\n"
+              "  k31-run verify --plan tiny.k31 --weights models/tiny-k31 --writes");
   return {app, [options] { return Verifier(*options).run(); }};
 }
 
