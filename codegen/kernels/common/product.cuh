@@ -12,7 +12,7 @@ constexpr int32_t kPlainShared = 4 * (kPlainRows * kPlainCols + (kPlainRows + kP
 // One tile of kPlainRows rows of x by kPlainCols rows of W. x_at(r, k) and w_at(n, k) give values, zero past the ends.
 // finish(r, n, sum, partner): partner is the sum of row n + 16 of W when `pair` (n then has bit 4 clear), else 0.
 template <int Threads, bool pair, class X, class W, class F> K31_DEVICE void plain_tile(int32_t depth, X x_at, W w_at, F finish) {
-  static_assert(Threads % 32 == 0 && Threads <= kPlainRows * kPlainCols, "every thread has a sum");
+  static_assert(Threads % 32 == 0, "whole warps");
   constexpr int kSums = (kPlainRows * kPlainCols + Threads - 1) / Threads;
   constexpr bool kWhole = kSums * Threads == kPlainRows * kPlainCols; // else the last turn has threads without a sum
   float *xs = (float *)shared_memory(), *ws = xs + kPlainRows * (kPlainDepth + 1), *out = ws + kPlainCols * (kPlainDepth + 1);

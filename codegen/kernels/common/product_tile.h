@@ -1,24 +1,26 @@
 // Launch choices of products x W^T on CUDA, shared by nn.linear and moe.grouped_linear.
 //
-// Four forms:
+// Five forms:
 //   plain   any types, for correctness (common/product.cuh);
 //   thin    few rows of x: memory-bound. A warp takes 16 rows of W (32 with `pair`), the warps of a block share K, W goes from
 //           memory to registers once, sums meet in shared memory (common/thin.cuh);
 //   wide    more rows: tiles of bm rows of x by bn rows of W, 64 columns a stage in shared memory, several stages under way
 //           (common/wide.cuh);
 //   mapped  tiles come by tensor maps (TMA), a producer warp beside the warp groups that multiply; with few rows the blocks of a
-//           cluster can share the columns of K of a tile, `split` of them (common/mapped.cuh).
+//           cluster can share the columns of K of a tile, `split` of them (common/mapped.cuh);
+//   decoded MXFP4 weights: warp groups that multiply what they decode in registers (moe/decoded.cuh).
 #pragma once
 #include "codegen/kernels/common/launch_cost.h"
 
 namespace k31::kernels {
 
-enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2, kMapped = 3 };
+enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2, kMapped = 3, kDecoded = 4 };
 
 constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 
 // Of one turn of a warp with MXFP4 weights: 64 bytes of codes and 4 scales for each of bn rows.
 constexpr int32_t thin_slot_bytes(int32_t bn) { return bn * 68; }
+constexpr int32_t kDecodedTurns = 6; // that a warp of the decoded form has under way, of 16 rows
 
 struct ProductTile {
   int32_t form = kPlain;
@@ -27,7 +29,7 @@ struct ProductTile {
   int32_t bn = 32;     // rows of W of a block
   int32_t warps_m = 1; // wide: the block's warps over bm
   int32_t warps_n = 1; // wide: over bn
-  int32_t stages = 1;  // wide, mapped: stages under way; thin, MXFP4: turns under way
+  int32_t stages = 1;  // wide, mapped: stages under way; thin, MXFP4: turns under way; decoded: turns of x under way
   int32_t box_x = 0;   // mapped: rows of x that are copied, at most bm
   int32_t ahead = 0;   // mapped: 1: boxes of W are under way before the launches before have ended; at most bm rows of x
   int32_t split = 1;   // mapped: blocks of the cluster that takes a tile, each a part of K; one tile a cluster then
@@ -38,10 +40,11 @@ struct ProductTile {
   constexpr int32_t stage_bytes() const { return (bm + bn) * 128; }
   constexpr int32_t smem() const {
     int32_t plain = 4 * (16 * 32 + 48 * 33); // every form falls back to the plain one
-    int32_t own = form == kThin     ? block / 32 * most(bm * bn * 4, stages * thin_slot_bytes(bn))
-                  : form == kWide   ? stages * stage_bytes() + 1024
-                  : form == kMapped ? stages * (stage_bytes() + 16) + 1024
-                                    : 0;
+    int32_t own = form == kThin      ? block / 32 * most(bm * bn * 4, stages * thin_slot_bytes(bn))
+                  : form == kWide    ? stages * stage_bytes() + 1024
+                  : form == kMapped  ? stages * (stage_bytes() + 16) + 1024
+                  : form == kDecoded ? bn / 16 * kDecodedTurns * thin_slot_bytes(16) + stages * (bm * 256 + 16) + 1024
+                                     : 0;
     return own > plain ? own : plain;
   }
   template <class C> constexpr int32_t smem(const C &) const { return smem(); }

@@ -19,7 +19,8 @@ K31_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;"
 template <int N> K31_DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 
 // wgmma_bf16<transposed>(d, a, b, add): d (+)= a b for 64 rows of A and as many rows of W (columns of d) as d has. transposed: A
-// is read with k along its rows. clang-format off: the lists of registers are tables.
+// is read with k along its rows. `a` may be registers instead, rows as in m16n8k16 of each warp, that stay as they are until the
+// product has been waited for. clang-format off: the lists of registers are tables.
 // clang-format off
 #define K31_NAMES_8 "%0, %1, %2, %3"
 #define K31_NAMES_16 \
@@ -99,6 +100,18 @@ K31_WGMMA(96, 48, 49, 50, 51)
 K31_WGMMA(128, 64, 65, 66, 67)
 K31_WGMMA(192, 96, 97, 98, 99)
 K31_WGMMA(256, 128, 129, 130, 131)
+#define K31_WGMMA_REGISTERS(columns, a0, a1, a2, a3, b_at, add_at)                                   \
+  K31_DEVICE void wgmma_bf16(float (&d)[columns / 8][4], const uint32_t (&a)[4], uint64_t b, int add) { \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" #add_at ", 0;\n"                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.bf16.bf16 {" K31_NAMES_##columns \
+                 "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", add, 1, 1, 0;\n}\n"         \
+                 : K31_SUMS_##columns                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                    \
+  }
+K31_WGMMA_REGISTERS(32, 16, 17, 18, 19, 20, 21)
+K31_WGMMA_REGISTERS(64, 32, 33, 34, 35, 36, 37)
+K31_WGMMA_REGISTERS(128, 64, 65, 66, 67, 68, 69)
+#undef K31_WGMMA_REGISTERS
 #undef K31_WGMMA
 #undef K31_SUM
 #undef K31_NAMES_8

@@ -1,9 +1,11 @@
-// moe.grouped_linear on CUDA, in the three forms of common/product_tile.h; MXFP4 weights are read packed and decoded on the way
-// to the tensor cores (moe/packed.cuh). A block takes the y-th expert that has rows, so that empty experts cost nothing.
+// moe.grouped_linear on CUDA, in the forms of common/product_tile.h; MXFP4 weights are read packed and decoded on the way
+// to the tensor cores (moe/packed.cuh, moe/decoded.cuh). A block takes the y-th expert that has rows, so that empty experts cost
+// nothing.
 #pragma once
 #include "codegen/kernels/common/product.cuh"
 #include "codegen/kernels/common/thin.cuh"
 #include "codegen/kernels/common/wide.cuh"
+#include "codegen/kernels/moe/decoded.cuh"
 #include "codegen/kernels/moe/grouped_linear.tile.h"
 #include "codegen/kernels/moe/packed.cuh"
 
@@ -44,24 +46,32 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   if constexpr (t.form != kPlain) {
     static_assert(tensor_cores_fit(c), "this Config needs the plain form");
     if (aligned16(args.x) && aligned16(args.w)) {
-      for (int32_t row0 = begin + blockIdx.z * t.bm; row0 < end; row0 += gridDim.z * t.bm) {
-        const uint16_t *x = (const uint16_t *)args.x + (int64_t)row0 * c.ld_x;
-        auto finish = [&](int32_t row, int32_t col, float first, float second) { finish_row(row0 + row, col, first, second); };
-        if constexpr (c.mxfp4) {
-          const packed::Weights w{(const uint8_t *)args.w + w_row * (c.k / 2), scale + w_row * (c.k / kScaleColumns)};
-          if constexpr (t.form == kThin)
-            packed::thin_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-          else
-            packed::wide_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-        } else {
-          const uint16_t *w = (const uint16_t *)args.w + w_row * c.k;
-          if constexpr (t.form == kThin)
-            thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-          else
-            wide::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
+      if constexpr (t.form == kDecoded) {
+        const packed::Weights w{(const uint8_t *)args.w + w_row * (c.k / 2), scale + w_row * (c.k / kScaleColumns)};
+        packed::decoded_tiles<t, c.n, c.k, c.ld_x, c.pair>(
+            (const uint16_t *)args.x + (int64_t)begin * c.ld_x, end - begin, blockIdx.z * t.bm, gridDim.z * t.bm, w, n0,
+            [&](int32_t row, int32_t col, float first, float second) { finish_row(begin + row, col, first, second); });
+        return;
+      } else {
+        for (int32_t row0 = begin + blockIdx.z * t.bm; row0 < end; row0 += gridDim.z * t.bm) {
+          const uint16_t *x = (const uint16_t *)args.x + (int64_t)row0 * c.ld_x;
+          auto finish = [&](int32_t row, int32_t col, float first, float second) { finish_row(row0 + row, col, first, second); };
+          if constexpr (c.mxfp4) {
+            const packed::Weights w{(const uint8_t *)args.w + w_row * (c.k / 2), scale + w_row * (c.k / kScaleColumns)};
+            if constexpr (t.form == kThin)
+              packed::thin_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
+            else
+              packed::wide_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
+          } else {
+            const uint16_t *w = (const uint16_t *)args.w + w_row * c.k;
+            if constexpr (t.form == kThin)
+              thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
+            else
+              wide::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
+          }
         }
+        return;
       }
-      return;
     }
   }
   for (int64_t row0 = begin + (int64_t)blockIdx.z * kPlainRows; row0 < end; row0 += (int64_t)gridDim.z * kPlainRows)

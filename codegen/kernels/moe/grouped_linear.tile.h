@@ -28,6 +28,11 @@ constexpr Tile wide_tile(int32_t bm) {
   t.form = kWide, t.block = 256, t.bm = bm, t.bn = 128, t.stages = 4, t.warps_m = 2, t.warps_n = 4;
   return t;
 }
+constexpr Tile decoded_tile(int32_t bm) {
+  Tile t;
+  t.form = kDecoded, t.block = 640, t.bm = bm, t.bn = 256, t.stages = 5;
+  return t;
+}
 
 constexpr Candidates<Tile> candidates(const Config &c) {
   Candidates<Tile> all;
@@ -39,6 +44,9 @@ constexpr Candidates<Tile> candidates(const Config &c) {
     all.add(thin_tile(bm, c));
   for (int32_t bm : {32, 64, 128})
     all.add(wide_tile(bm));
+  for (int32_t bm : {32, 64})
+    if (c.mxfp4)
+      all.add(decoded_tile(bm));
   return all;
 }
 

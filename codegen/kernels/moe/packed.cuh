@@ -20,11 +20,11 @@ constexpr int kTurn = 128; // columns of one turn
 
 // What a warp is going to decode, a slot a turn, `stages` turns ahead. A lane copies the codes that it decodes itself; the four
 // scales of a row come together. So nothing but the warp itself waits for a slot.
-template <ProductTile t, int32_t n_rows, int32_t k> struct Ring {
+template <ProductTile t, int32_t n_rows, int32_t k, int32_t half_rows = 8> struct Ring {
   static constexpr int kN = t.bn / 16, kCodes = kN * 1024, kSlot = thin_slot_bytes(t.bn);
   unsigned char *slots; // of this warp
   Weights w;
-  int32_t n0;
+  int32_t n0; // each 16 rows are eight from n0 + 16 i on and eight half_rows behind those
 
   K31_DEVICE unsigned char *slot(int32_t turn) const { return slots + turn % t.stages * kSlot; }
   K31_DEVICE unsigned char *codes(int32_t turn, int i, int half) const {
@@ -36,14 +36,14 @@ template <ProductTile t, int32_t n_rows, int32_t k> struct Ring {
     for (int i = 0; i < kN; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int64_t row = n0 + i * 16 + half * 8 + g;
+        const int64_t row = n0 + i * 16 + half * half_rows + g;
         const bool there = col < k && row < n_rows;
         copy_async16(codes(turn, i, half), there ? w.codes + row * (k / 2) + col / 2 : w.codes, there ? 16 : 0);
       }
     }
 #pragma unroll
     for (int r = lane_id(); r < t.bn; r += 32) {
-      const int64_t row = n0 + r;
+      const int64_t row = n0 + r / 16 * 16 + r / 8 % 2 * half_rows + r % 8;
       unsigned char *to = slot(turn) + kCodes + r * 4;
       const uint8_t *from = w.scale + row * (k / kScaleColumns) + k0 / kScaleColumns;
       if constexpr (k % kTurn == 0) {

@@ -78,6 +78,7 @@ constexpr Config few_pairs{
 constexpr Config many{.rows = 900, .experts = 5, .n = 272, .k = 224, .ld_x = 224, .ld_out = 280};
 constexpr Config many_pairs{
     .rows = 900, .experts = 5, .n = 320, .k = 160, .pair = 1, .epilogue = 1, .ld_x = 160, .ld_out = 160, .out_type = DType::f32};
+constexpr Config deep{.rows = 300, .experts = 5, .n = 288, .k = 1280, .ld_x = 1288, .ld_out = 288, .out_type = DType::f32};
 constexpr Config some{.rows = 400, .experts = 5, .n = 144, .k = 96, .ld_x = 96, .ld_out = 144, .out_type = DType::f32};
 constexpr Config plain{
     .rows = 60, .experts = 5, .n = 48, .k = 64, .ld_x = 65, .ld_out = 48, .x_type = DType::f32, .out_type = DType::f32};
@@ -102,6 +103,12 @@ K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), groupe
 K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 17, 2}); }
 K31_CUDA_TEST("moe.grouped_linear.wide") { grouped<many, high>({3, 0, 170, 300, 64}), grouped<some, low>({0, 33, 70, 1, 32}); }
 K31_CUDA_TEST("moe.grouped_linear.wide_pairs") { grouped<many_pairs, high, Gated>({0, 129, 5, 64, 66}); }
+K31_CUDA_TEST("moe.grouped_linear.decoded") {
+  grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}), grouped<some, decoded_tile(32)>({0, 33, 70, 1, 32}),
+      grouped<many_pairs, decoded_tile(64), Gated>({0, 129, 5, 64, 257}), grouped<deep, decoded_tile(64)>({65, 1, 0, 64, 128}),
+      grouped<deep, decoded_tile(64)>({127, 1, 0, 2, 128}), grouped<many, decoded_tile(64)>({0}),
+      grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 100, 104);
+}
 K31_CUDA_TEST("moe.grouped_linear.plain") {
   grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
 }
@@ -116,8 +123,8 @@ namespace {
 // 896 experts over 8 ranks, `tokens` tokens of 16 choices: rows that land here, spread over the experts.
 constexpr Tile with_stages(Tile t, int stages) { return t.stages = stages, t; }
 
-// `bm` and `stages`: another thin tile than the chosen one.
-template <int tokens, bool first, int bm = 0, int stages = 6> void time_grouped() {
+// A bm takes another tile than the chosen one: thin with so many stages, or in another form.
+template <int tokens, bool first, int bm = 0, int stages = 6, int form = k31::kernels::kThin> void time_grouped() {
   constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
   constexpr Config c{.rows = rows,
                      .experts = experts,
@@ -141,9 +148,13 @@ template <int tokens, bool first, int bm = 0, int stages = 6> void time_grouped(
   offsets.set(0, experts, at);
   Args args{x.device(), w.device(), {scale.device(), offsets.device(), out.device()}};
   using Region = std::conditional_t<first, Gated, k31::kernels::NoRegion>;
-  constexpr Tile tile = bm ? with_stages(thin_tile(bm, c), stages) : choose(c);
+  constexpr Tile tile = !bm                              ? choose(c)
+                        : form == k31::kernels::kDecoded ? decoded_tile(bm)
+                        : form == k31::kernels::kWide    ? wide_tile(bm)
+                                                         : with_stages(thin_tile(bm, c), stages);
   double us = time_us([&](int) { start<c, tile, Region>(args); });
-  report("grouped " + std::string(bm ? "thin " + std::to_string(bm) + "/" + std::to_string(stages) + ", " : "") +
+  const char *forms[] = {"plain", "thin", "wide", "mapped", "decoded"};
+  report("grouped " + std::string(forms[tile.form]) + " " + std::to_string(tile.bm) + "/" + std::to_string(tile.stages) + ", " +
              std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " + std::to_string(n) + " x " +
              std::to_string(k),
          us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
@@ -158,4 +169,9 @@ K31_CUDA_TEST("moe.grouped_linear.time") {
   time_grouped<128, true, 8>(), time_grouped<128, false, 8>(), time_grouped<128, true, 16>(), time_grouped<128, true, 8, 3>(),
       time_grouped<128, true, 8, 4>(), time_grouped<128, true, 8, 7>(), time_grouped<128, false, 8, 4>(),
       time_grouped<64, true, 8, 2>();
+  time_grouped<1024, true, 32, 0, k31::kernels::kDecoded>(), time_grouped<1024, true, 32, 0, k31::kernels::kWide>(),
+      time_grouped<2048, true, 32, 0, k31::kernels::kDecoded>(), time_grouped<2048, true, 64, 0, k31::kernels::kDecoded>(),
+      time_grouped<2048, false, 64, 0, k31::kernels::kDecoded>(), time_grouped<2048, true, 64, 0, k31::kernels::kWide>(),
+      time_grouped<4096, true, 64, 0, k31::kernels::kDecoded>(), time_grouped<4096, false, 64, 0, k31::kernels::kDecoded>(),
+      time_grouped<4096, true, 128, 0, k31::kernels::kWide>();
 }

@@ -8,6 +8,7 @@ namespace {
 
 using namespace k31::test;
 using namespace k31::kernels::row;
+using k31::kernels::inverse_root, k31::kernels::quotient;
 
 constexpr double kEpsilon = 1e-5;
 
@@ -317,10 +318,12 @@ template <int rows, class T = Chosen<TimedMix<rows>>> void time_mix() {
   for (int i = 0; i < 9; ++i)
     args.tail[i] = sources.device<uint16_t>() + (int64_t)i * rows * 7168;
   args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
-  report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.split) + " x " + std::to_string(T::tile.block) + " threads",
+  report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.split) + " x " +
+             std::to_string(T::tile.block) + " threads",
          time_us([&](int) { start<S, T, MixOfNine>(args); }), 20.0 * rows * 7168);
 }
-static_assert(Chosen<TimedMix<8>>::tile.split == 2 && Chosen<TimedMix<66>>::tile.split == 2 && Chosen<TimedMix<67>>::tile.split == 1);
+static_assert(Chosen<TimedMix<8>>::tile.split == 2 && Chosen<TimedMix<66>>::tile.split == 2 &&
+              Chosen<TimedMix<67>>::tile.split == 1);
 template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
   using S = TimedMix<8>;
   constexpr int C = 7168;
@@ -360,7 +363,8 @@ template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
 } // namespace
 
 K31_CUDA_TEST("nn.row.mix_of_nine") {
-  mix_of_nine(7), mix_of_nine<threads_of_row<512, 96>>(5), mix_of_nine<threads_of_row<256, 96>>(8), mix_of_nine<threads_of_row<896, 0>>(3);
+  mix_of_nine(7), mix_of_nine<threads_of_row<512, 96>>(5), mix_of_nine<threads_of_row<256, 96>>(8),
+      mix_of_nine<threads_of_row<896, 0>>(3);
 }
 K31_CUDA_TEST("nn.row.time") {
   if (!timing())
