@@ -26,7 +26,6 @@ Result<void> states(const Options &options);
 Result<void> parts(const Options &options);
 Result<void> select(const Options &options);
 Result<void> sets(const Options &options);
-Result<void> footprint(const Options &options);
 
 // Loads and binds, with everything but the weights poisoned: what is read before it is written shows as NaN.
 Result<std::unique_ptr<Session>> open(const Options &options);

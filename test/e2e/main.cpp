@@ -58,7 +58,6 @@ int main(int argc, char **argv) {
   add("stages", "Whether pipeline stages work at the same time", e2e::stages, false);
   add("parts", "Parts of states, of several ranks and plans", e2e::parts, false)->add_option("--other", options.others);
   add("select", "Planted keys at the last position of a plan of one layer", e2e::select, false);
-  add("footprint", "Every entry at its largest shape: what its launches write", e2e::footprint, false);
   CLI11_PARSE(app, argc, argv);
   if (auto done = run(options); !done) {
     std::fprintf(stderr, "k31-e2e: error: %s\n", done.error().message.c_str());
