@@ -20,7 +20,7 @@ constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 
 // Of one turn of a warp with MXFP4 weights: 64 bytes of codes and 4 scales for each of bn rows.
 constexpr int32_t thin_slot_bytes(int32_t bn) { return bn * 68; }
-constexpr int32_t kDecodedTurns = 6; // that a warp of the decoded form has under way, of 16 rows
+constexpr int32_t kDecodedTurns = 6; // that a warp of the decoded form has under way, of 32 rows
 
 struct ProductTile {
   int32_t form = kPlain;
@@ -43,7 +43,7 @@ struct ProductTile {
     int32_t own = form == kThin      ? block / 32 * most(bm * bn * 4, stages * thin_slot_bytes(bn))
                   : form == kWide    ? stages * stage_bytes() + 1024
                   : form == kMapped  ? stages * (stage_bytes() + 16) + 1024
-                  : form == kDecoded ? bn / 16 * kDecodedTurns * thin_slot_bytes(16) + stages * (bm * 256 + 16) + 1024
+                  : form == kDecoded ? bn / 32 * kDecodedTurns * thin_slot_bytes(32) + stages * (bm * 256 + 16) + 1024
                                      : 0;
     return own > plain ? own : plain;
   }

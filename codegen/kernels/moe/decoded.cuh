@@ -8,23 +8,23 @@
 #pragma once
 #include "codegen/kernels/common/mbarrier.cuh"
 #include "codegen/kernels/common/wgmma.cuh"
+#include "codegen/kernels/common/wide.cuh"
 #include "codegen/kernels/moe/packed.cuh"
 
 namespace k31::kernels::packed {
 
 template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair> struct Decoded {
-  static constexpr int kProducers = 128, kConsumers = t.block - kProducers, kWarps = kConsumers / 32;
+  static constexpr int kConsumers = 256, kProducers = 256, kBringers = 128, kWarps = kConsumers / 32;
   static constexpr int kTurns = (int)ceil_div(k, kTurn), kParts = t.bm / 32;
   static constexpr int kChunk = t.bm * 128, kStage = 2 * kChunk; // bytes of 64 columns, and of a turn, of x
-  static constexpr ProductTile kOfWarp = [] {                    // what a warp decodes: 16 rows of W
+  static constexpr ProductTile kOfWarp = [] {                    // what a warp decodes: 32 rows of W
     ProductTile own;
-    own.bm = 8, own.bn = 16, own.stages = kDecodedTurns;
+    own.bm = 8, own.bn = 32, own.stages = kDecodedTurns;
     return own;
   }();
-  static_assert(t.bn == kWarps * 16 && t.bm % 32 == 0 && k % kScaleColumns == 0 && (!pair || t.bn % 32 == 0));
-  // The two halves of a lane's rows are both sums of a pair, where there are pairs.
-  using Codes = Ring<kOfWarp, n_rows, k, pair ? 16 : 8>;
-  static constexpr int kCodes = kWarps * kDecodedTurns * Codes::kSlot;
+  static_assert(t.block == kConsumers + kProducers && t.bn == kWarps * 32 && t.bm % 32 == 0 && k % kScaleColumns == 0);
+  using Codes = Ring<kOfWarp, n_rows, k, kTurn>;
+  static constexpr int kCodes = kWarps * Codes::kEnd;
 
   unsigned char *x, *codes; // [stages, chunk, row] rows of 64 columns; [warp, turn] slots
   Barrier *full, *empty;    // [stages]
@@ -34,48 +34,34 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair> str
     full = (Barrier *)(codes + kCodes), empty = full + t.stages;
     if (threadIdx.x == 0) {
       for (int s = 0; s < t.stages; ++s)
-        barrier_init(full + s, kProducers), barrier_init(empty + s, kWarps);
+        barrier_init(full + s, kBringers), barrier_init(empty + s, kWarps);
       barrier_init_done();
     }
     __syncthreads();
   }
 
-  // 32 columns from k0 on of this thread's row of a part; rows past `rows` and columns past k are zeros.
-  K31_DEVICE static void load(const uint16_t *from, int32_t row, int32_t rows, int32_t k0, uint4 (&v)[4]) {
-    const uint16_t *at = from + (int64_t)row * ld_x + k0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      v[i] = thin::load_or_zero(at + i * 8, row < rows && k0 < k);
-  }
-  // Rows first, first + step, ... of x, bm each, of which `rows` are there. Loads are a part of 32 rows ahead.
+  // Rows first, first + step, ... of x, bm each, of which `rows` are there; rows past those and columns past k are zeros. A
+  // thread has 32 columns of a row of each part.
   K31_DEVICE void produce(const uint16_t *from, int32_t rows, int32_t first, int32_t step) const {
-    const int thread = threadIdx.x - kConsumers, q = thread % 4, of_part = thread / 4;
+    const int thread = threadIdx.x % kBringers, q = thread % 4, of_part = thread / 4;
+    const uint32_t mine = threadIdx.x / kBringers % 2;
     uint32_t turn = 0; // so far
-    uint4 now[4], next[4];
-    load(from, first + of_part, rows, q * kScaleColumns, now);
     for (int32_t row0 = first; row0 < rows; row0 += step)
-      for (int32_t k0 = 0; k0 < k; k0 += kTurn, ++turn) {
+      for (int32_t k0 = q * kScaleColumns; k0 < k + q * kScaleColumns; k0 += kTurn, ++turn) {
+        if (turn % 2 != mine)
+          continue;
+        uint4 v[kParts][4];
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
-          const bool last_part = part + 1 == kParts, last_turn = last_part && k0 + kTurn >= k;
-          load(from,
-               row0 + of_part +
-                   (last_turn   ? step
-                    : last_part ? 0
-                                : (part + 1) * 32),
-               rows,
-               (last_turn   ? 0
-                : last_part ? k0 + kTurn
-                            : k0) +
-                   q * kScaleColumns,
-               next);
-          if (part == 0)
-            barrier_wait(empty + turn % t.stages, turn / t.stages % 2 ^ 1);
-          store(x + turn % t.stages * kStage, part * 32 + of_part, q, now);
+          const int32_t row = row0 + part * 32 + of_part;
 #pragma unroll
           for (int i = 0; i < 4; ++i)
-            now[i] = next[i];
+            v[part][i] = thin::load_or_zero(from + (int64_t)row * ld_x + k0 + i * 8, row < rows && k0 < k);
         }
+        barrier_wait(empty + turn % t.stages, turn / t.stages % 2 ^ 1);
+#pragma unroll
+        for (int part = 0; part < kParts; ++part)
+          store(x + turn % t.stages * kStage, part * 32 + of_part, q, v[part]);
         fence_async_proxy();
         barrier_arrive(full + turn % t.stages);
       }
@@ -84,43 +70,47 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair> str
   // finish(row of x, output column, sum, second sum).
   template <class Finish>
   K31_DEVICE void consume(const Weights &w, int32_t n0, int32_t rows, int32_t first, int32_t step, const Finish &finish) const {
-    const int32_t of_warp = n0 + (pair ? warp_id() / 2 * 32 + warp_id() % 2 * 8 : warp_id() * 16);
-    const Codes ring{codes + warp_id() * kDecodedTurns * Codes::kSlot, w, of_warp};
+    const int32_t of_warp = n0 + warp_id() * 32;
     uint32_t turn = 0;
     for (int32_t row0 = first; row0 < rows; row0 += step) {
+      Codes ring(codes + warp_id() * Codes::kEnd, w, of_warp, 0);
       for (int i = 0; i < kDecodedTurns; ++i) {
-        if (i < kTurns)
-          ring.start(i, i * kTurn);
+        ring.start();
         copy_commit();
       }
-      float sum[t.bm / 8][4];
-      uint32_t a[4][2][4]; // words, their steps
+      float sum[2][t.bm / 8][4];
+      uint32_t a[4][2][2][4]; // words, their steps, 16 rows each
 #pragma unroll 1
       for (int now = 0; now < kTurns; ++now, ++turn) {
         copy_wait<kDecodedTurns - 1>();
         __syncwarp();
         Turn<kOfWarp> of_w;
-        of_w.take(ring, now);
+        of_w.take(ring.next());
         __syncwarp(); // the slot has been read
-        if (now + kDecodedTurns < kTurns)
-          ring.start(now + kDecodedTurns, (now + kDecodedTurns) * kTurn);
+        ring.start();
         copy_commit();
         barrier_wait(full + turn % t.stages, turn / t.stages % 2);
         const unsigned char *stage = x + turn % t.stages * kStage;
 #pragma unroll
         for (int word = 0; word < 4; ++word) {
-          uint32_t low[4], high[4];
-          decode_word(of_w.word_of(of_w.codes[0][0], word), of_w.factor[0][0], low);
-          decode_word(of_w.word_of(of_w.codes[0][1], word), of_w.factor[0][1], high);
 #pragma unroll
-          for (int s = 0; s < 2; ++s)
-            a[word][s][0] = low[2 * s], a[word][s][1] = high[2 * s], a[word][s][2] = low[2 * s + 1],
-            a[word][s][3] = high[2 * s + 1];
+          for (int i = 0; i < 2; ++i) {
+            uint32_t low[4], high[4];
+            decode_word(of_w.word_of(of_w.codes[i][0], word), of_w.factor[i][0], low);
+            decode_word(of_w.word_of(of_w.codes[i][1], word), of_w.factor[i][1], high);
+#pragma unroll
+            for (int s = 0; s < 2; ++s)
+              a[word][s][i][0] = low[2 * s], a[word][s][i][1] = high[2 * s], a[word][s][i][2] = low[2 * s + 1],
+              a[word][s][i][3] = high[2 * s + 1];
+          }
           wgmma_begin();
 #pragma unroll
-          for (int s = 0; s < 2; ++s)
-            wgmma_bf16(sum, a[word][s], matrix_descriptor(stage + word / 2 * kChunk) + (word * 2 + s) % 4 * 2,
-                       now > 0 || word > 0 || s > 0);
+          for (int s = 0; s < 2; ++s) {
+            const uint64_t of_x = matrix_descriptor(stage + word / 2 * kChunk) + (word * 2 + s) % 4 * 2;
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+              wgmma_bf16(sum[i], a[word][s][i], of_x, now > 0 || word > 0 || s > 0);
+          }
           wgmma_commit();
         }
         wgmma_wait<0>(); // the compiler serializes products whose registers are written while others run
@@ -146,24 +136,28 @@ private:
     }
   }
 
-  // A lane has of each 8 rows of x two, and two rows of W.
+  // A lane has of each 8 rows of x two, and of each 16 rows of W two. The second 16 are the other sums of pairs.
   template <class Finish>
-  K31_DEVICE static void finish_rows(const float (&sum)[t.bm / 8][4], int32_t at, int32_t row0, int32_t rows,
+  K31_DEVICE static void finish_rows(const float (&sum)[2][t.bm / 8][4], int32_t at, int32_t row0, int32_t rows,
                                      const Finish &finish) {
 #pragma unroll
     for (int j = 0; j < t.bm / 8; ++j) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int32_t row = row0 + j * 8 + lane_id() % 4 * 2 + e;
-        const float low = sum[j][e] * kUnscale, high = sum[j][2 + e] * kUnscale;
         if (row >= rows)
           continue;
-        if (pair && at < n_rows)
-          finish(row, at / 32 * 16 + at % 16, low, high);
-        if (!pair && at < n_rows)
-          finish(row, at, low, 0.0f);
-        if (!pair && at + 8 < n_rows)
-          finish(row, at + 8, high, 0.0f);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int32_t n = at + half * 8;
+          const float low = sum[0][j][half * 2 + e] * kUnscale, high = sum[1][j][half * 2 + e] * kUnscale;
+          if (pair && n < n_rows)
+            finish(row, n / 32 * 16 + n % 16, low, high);
+          if (!pair && n < n_rows)
+            finish(row, n, low, 0.0f);
+          if (!pair && n + 16 < n_rows)
+            finish(row, n + 16, high, 0.0f);
+        }
       }
     }
   }
@@ -174,10 +168,13 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, cla
 K31_DEVICE void decoded_tiles(const uint16_t *x, int32_t rows, int32_t first, int32_t step, const Weights &w, int32_t n0,
                               const Finish &finish) {
   const Decoded<t, n_rows, k, ld_x, pair> all;
-  if (threadIdx.x >= all.kConsumers)
+  if (threadIdx.x >= all.kConsumers) {
+    fewer_registers<88>();
     all.produce(x, rows, first, step);
-  else
+  } else {
+    more_registers<168>();
     all.consume(w, n0, rows, first, step, finish);
+  }
 }
 
 } // namespace k31::kernels::packed

@@ -44,34 +44,31 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     store<c.out_type>(out, row * c.ld_out + col, first);
   };
   if constexpr (t.form != kPlain) {
-    static_assert(tensor_cores_fit(c), "this Config needs the plain form");
+    static_assert(tensor_cores_fit(c) && (t.form == kThin || c.mxfp4 == (t.form == kDecoded)), "a form for this Config");
     if (aligned16(args.x) && aligned16(args.w)) {
+      [[maybe_unused]] const packed::Weights packed_w{(const uint8_t *)args.w + w_row * (c.k / 2),
+                                                      scale + w_row * (c.k / kScaleColumns)};
+      const uint16_t *x = (const uint16_t *)args.x + (int64_t)begin * c.ld_x;
+      const int32_t rows = end - begin, first = blockIdx.z * t.bm, step = gridDim.z * t.bm;
       if constexpr (t.form == kDecoded) {
-        const packed::Weights w{(const uint8_t *)args.w + w_row * (c.k / 2), scale + w_row * (c.k / kScaleColumns)};
         packed::decoded_tiles<t, c.n, c.k, c.ld_x, c.pair>(
-            (const uint16_t *)args.x + (int64_t)begin * c.ld_x, end - begin, blockIdx.z * t.bm, gridDim.z * t.bm, w, n0,
-            [&](int32_t row, int32_t col, float first, float second) { finish_row(begin + row, col, first, second); });
-        return;
-      } else {
-        for (int32_t row0 = begin + blockIdx.z * t.bm; row0 < end; row0 += gridDim.z * t.bm) {
-          const uint16_t *x = (const uint16_t *)args.x + (int64_t)row0 * c.ld_x;
-          auto finish = [&](int32_t row, int32_t col, float first, float second) { finish_row(row0 + row, col, first, second); };
-          if constexpr (c.mxfp4) {
-            const packed::Weights w{(const uint8_t *)args.w + w_row * (c.k / 2), scale + w_row * (c.k / kScaleColumns)};
-            if constexpr (t.form == kThin)
-              packed::thin_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-            else
-              packed::wide_tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-          } else {
-            const uint16_t *w = (const uint16_t *)args.w + w_row * c.k;
-            if constexpr (t.form == kThin)
-              thin::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, w, n0, finish);
-            else
-              wide::tile<t, c.n, c.k, c.ld_x, c.pair>(x, end - row0, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
-          }
-        }
+            x, rows, first, step, packed_w, n0,
+            [&](int32_t row, int32_t col, float sum, float second) { finish_row(begin + row, col, sum, second); });
         return;
       }
+      for (int32_t row0 = first; row0 < rows; row0 += step) {
+        const uint16_t *at = x + (int64_t)row0 * c.ld_x, *w = (const uint16_t *)args.w + w_row * c.k;
+        auto finish = [&](int32_t row, int32_t col, float sum, float second) {
+          finish_row(begin + row0 + row, col, sum, second);
+        };
+        if constexpr (c.mxfp4 && t.form == kThin)
+          packed::thin_tile<t, c.n, c.k, c.ld_x, c.pair>(at, rows - row0, packed_w, n0, finish);
+        else if constexpr (t.form == kThin)
+          thin::tile<t, c.n, c.k, c.ld_x, c.pair>(at, rows - row0, w, n0, finish);
+        else if constexpr (t.form == kWide)
+          wide::tile<t, c.n, c.k, c.ld_x, c.pair>(at, rows - row0, wide::RowsOfW<t, c.n, c.k>{w}, n0, finish);
+      }
+      return;
     }
   }
   for (int64_t row0 = begin + (int64_t)blockIdx.z * kPlainRows; row0 < end; row0 += (int64_t)gridDim.z * kPlainRows)

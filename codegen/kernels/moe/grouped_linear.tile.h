@@ -17,10 +17,10 @@ constexpr int64_t rows_of_expert(const Config &c) {
   return ceil_div(3 * (int64_t)c.rows, 2 * (int64_t)c.ranks * most(c.experts, 1));
 }
 
-// Blocks of 52 KB, four a multiprocessor, hold about as many bytes on their way as memory's latency asks for.
+// Blocks of 26 KB, four a multiprocessor: three turns a warp hold the bytes that memory's latency asks for; more were slower.
 constexpr Tile thin_tile(int32_t bm, const Config &c) {
   Tile t;
-  t.form = kThin, t.block = 128, t.bm = bm, t.bn = c.mxfp4 || c.pair ? 32 : 16, t.stages = c.mxfp4 ? 6 : 1;
+  t.form = kThin, t.block = 128, t.bm = bm, t.bn = c.mxfp4 || c.pair ? 32 : 16, t.stages = c.mxfp4 ? 3 : 1;
   return t;
 }
 constexpr Tile wide_tile(int32_t bm) {
@@ -30,7 +30,7 @@ constexpr Tile wide_tile(int32_t bm) {
 }
 constexpr Tile decoded_tile(int32_t bm) {
   Tile t;
-  t.form = kDecoded, t.block = 640, t.bm = bm, t.bn = 256, t.stages = 5;
+  t.form = kDecoded, t.block = 512, t.bm = bm, t.bn = 256, t.stages = 5;
   return t;
 }
 
@@ -43,9 +43,9 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   for (int32_t bm : {8, 16})
     all.add(thin_tile(bm, c));
   for (int32_t bm : {32, 64, 128})
-    all.add(wide_tile(bm));
-  for (int32_t bm : {32, 64})
-    if (c.mxfp4)
+    if (!c.mxfp4)
+      all.add(wide_tile(bm));
+    else if (bm <= 64)
       all.add(decoded_tile(bm));
   return all;
 }
@@ -58,11 +58,13 @@ constexpr LaunchCost cost(const Config &c, const Tile &t) {
     return plain_cost(rows, experts * c.n, c.k, bytes_of_type(c.x_type), w_bytes);
   const double tiles = (double)experts * (double)passes * (double)ceil_div(c.n, t.bn), share = tiles / kMultiprocessors;
   LaunchCost cost;
+  cost.ends = t.form == kThin ? 0.2e-6 : 2e-6; // sums that meet; stages that fill
   cost.memory = (weights * w_bytes + (double)experts * rows * (c.k + c.n) * 2) / kMemoryBytes;
   cost.caches = share * (least(rows, t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
-  cost.math =
-      share * 2 * t.bm * t.bn * (double)c.k / kWarpFlops + (c.mxfp4 ? passes * weights / kMultiprocessors / kDecodedWeights : 0);
-  cost.ends = t.form == kThin ? 0.2e-6 : 2e-6; // sums that meet; stages that fill
+  cost.math = t.form == kDecoded ? share * (double)c.k * (kDecodedColumn + t.bm * kDecodedColumnOfRow)
+                                 : share * 2 * t.bm * t.bn * (double)c.k / kWarpFlops;
+  if (c.mxfp4 && t.form == kThin)
+    cost.math += (double)passes * weights / kMultiprocessors / kDecodedWeights;
   return cost;
 }
 constexpr Tile choose(const Config &c) { return cheapest(c); }

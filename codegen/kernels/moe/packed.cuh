@@ -1,13 +1,11 @@
-// Products with MXFP4 weights on the tensor cores: the thin and the wide form of common/, with W decoded in registers.
+// Products of few rows of x with MXFP4 weights: the thin form of common/, with W decoded in registers.
 //
-// Thin: a lane's 16 bytes of codes are the 32 columns of one scale; 128 columns a turn of a warp and row; several turns' codes
-// are on their way to shared memory, since memory is far and a turn is short. x's pairs are put into the order that decoding
-// gives (0 4 1 5 2 6 3 7 of each 8 columns). Wide: a thread decodes 32 columns of one row of W a stage, in their own order, into
-// shared memory; its codes and scale were read two stages before. Each weight is decoded once for bm rows of x.
+// A lane's 16 bytes of codes are the 32 columns of one scale; 128 columns a turn of a warp and row; several turns' codes are on
+// their way to shared memory, since memory is far and a turn is short. x's pairs are put into the order that decoding gives (0 4
+// 1 5 2 6 3 7 of each 8 columns). More rows of x: moe/decoded.cuh.
 #pragma once
 #include "codegen/kernels/common/mxfp4.cuh"
 #include "codegen/kernels/common/thin.cuh"
-#include "codegen/kernels/common/wide.cuh"
 
 namespace k31::kernels::packed {
 
@@ -19,42 +17,60 @@ struct Weights {
 constexpr int kTurn = 128; // columns of one turn
 
 // What a warp is going to decode, a slot a turn, `stages` turns ahead. A lane copies the codes that it decodes itself; the four
-// scales of a row come together. So nothing but the warp itself waits for a slot.
-template <ProductTile t, int32_t n_rows, int32_t k, int32_t half_rows = 8> struct Ring {
-  static constexpr int kN = t.bn / 16, kCodes = kN * 1024, kSlot = thin_slot_bytes(t.bn);
-  unsigned char *slots; // of this warp
-  Weights w;
-  int32_t n0; // each 16 rows are eight from n0 + 16 i on and eight half_rows behind those
+// scales of a row come together. So nothing but the warp itself waits for a slot. Turns are `stride` columns apart.
+// Addresses go on by sums, as a turn is short.
+template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride> struct Ring {
+  static constexpr int kN = t.bn / 16, kCodes = kN * 1024, kSlot = thin_slot_bytes(t.bn), kEnd = t.stages * kSlot;
+  static constexpr bool kWholeRows = n_rows % t.bn == 0, kWholeTurns = k % kTurn == 0;
+  unsigned char *slots;         // of this warp
+  const uint8_t *codes, *scale; // of this lane: row n0 + g, word q of the next turn to start; row of scales `lane`
+  int32_t row, scale_row, col;  // of those
+  int32_t write = 0, read = 0;  // offsets of slots
 
-  K31_DEVICE unsigned char *slot(int32_t turn) const { return slots + turn % t.stages * kSlot; }
-  K31_DEVICE unsigned char *codes(int32_t turn, int i, int half) const {
-    return slot(turn) + ((i * 2 + half) * 32 + lane_id()) * 16;
+  K31_DEVICE Ring(unsigned char *slots, const Weights &w, int32_t n0, int32_t k0)
+      : slots(slots), row(n0 + lane_id() / 4), scale_row(n0 + lane_id()), col(k0) {
+    codes = w.codes + (int64_t)row * (k / 2) + k0 / 2 + lane_id() % 4 * kCodeBytes;
+    scale = w.scale + (int64_t)scale_row * (k / kScaleColumns) + k0 / kScaleColumns;
   }
-  K31_DEVICE void start(int32_t turn, int32_t k0) const {
-    const int g = lane_id() / 4, col = k0 + lane_id() % 4 * kScaleColumns;
+
+  // The next turn's copies; none past the end of K.
+  K31_DEVICE void start() {
+    if (col < k) {
+      unsigned char *to = slots + write;
+      const bool within = kWholeTurns || col + lane_id() % 4 * kScaleColumns < k;
 #pragma unroll
-    for (int i = 0; i < kN; ++i) {
+      for (int i = 0; i < kN; ++i) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int64_t row = n0 + i * 16 + half * half_rows + g;
-        const bool there = col < k && row < n_rows;
-        copy_async16(codes(turn, i, half), there ? w.codes + row * (k / 2) + col / 2 : w.codes, there ? 16 : 0);
+        for (int half = 0; half < 2; ++half) {
+          const int32_t behind = i * 16 + half * 8;
+          const bool there = within && (kWholeRows || row + behind < n_rows);
+          copy_async16(to + ((i * 2 + half) * 32 + lane_id()) * 16, there ? codes + behind * (k / 2) : codes, there ? 16 : 0);
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < t.bn; r += 32) {
+        if (t.bn - r < 32 && lane_id() >= t.bn - r)
+          continue;
+        const bool there = kWholeRows || scale_row + r < n_rows;
+        unsigned char *at = to + kCodes + (r + lane_id()) * 4;
+        const uint8_t *from = scale + r * (k / kScaleColumns);
+        if constexpr (kWholeTurns) {
+          copy_async4(at, there ? from : scale, there ? 4 : 0);
+        } else {
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            at[j] = col + j * kScaleColumns < k && there ? from[j] : 0;
+        }
       }
     }
-#pragma unroll
-    for (int r = lane_id(); r < t.bn; r += 32) {
-      const int64_t row = n0 + r / 16 * 16 + r / 8 % 2 * half_rows + r % 8;
-      unsigned char *to = slot(turn) + kCodes + r * 4;
-      const uint8_t *from = w.scale + row * (k / kScaleColumns) + k0 / kScaleColumns;
-      if constexpr (k % kTurn == 0) {
-        const bool there = k0 < k && row < n_rows;
-        copy_async4(to, there ? from : w.scale, there ? 4 : 0);
-      } else {
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          to[j] = k0 + j * kScaleColumns < k && row < n_rows ? from[j] : 0;
-      }
-    }
+    codes += stride / 2, scale += stride / kScaleColumns, col += stride;
+    write = write + kSlot == kEnd ? 0 : write + kSlot;
+  }
+  // The slot of the oldest turn, which has arrived.
+  K31_DEVICE const unsigned char *next() {
+    const unsigned char *slot = slots + read;
+    read = read + kSlot == kEnd ? 0 : read + kSlot;
+    return slot;
   }
 };
 
@@ -78,13 +94,13 @@ template <ProductTile t> struct Turn {
   uint4 codes[kN][2];
   uint32_t factor[kN][2];
 
-  template <class R> K31_DEVICE void take(const R &ring, int32_t turn) {
+  K31_DEVICE void take(const unsigned char *slot) {
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        codes[i][half] = *(const uint4 *)ring.codes(turn, i, half);
-        factor[i][half] = scale_pair(ring.slot(turn)[R::kCodes + (i * 16 + half * 8) * 4 + lane_id()]); // row g, column q of 4
+        codes[i][half] = *(const uint4 *)(slot + ((i * 2 + half) * 32 + lane_id()) * 16);
+        factor[i][half] = scale_pair(slot[kN * 1024 + (i * 16 + half * 8) * 4 + lane_id()]); // row g, column q of 4
       }
     }
   }
@@ -118,26 +134,24 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, cla
 K31_DEVICE void thin_tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t n0, const Finish &finish) {
   static_assert(k % kScaleColumns == 0, "whole scales");
   constexpr int32_t kStride = t.block / 32 * kTurn;
-  using R = Ring<t, n_rows, k>;
-  const R ring{shared_memory() + warp_id() * t.stages * R::kSlot, w, n0};
-  float sum[Turn<t>::kN][Turn<t>::kM][4] = {};
+  using R = Ring<t, n_rows, k, kStride>;
   const int32_t first = warp_id() * kTurn;
+  R ring(shared_memory() + warp_id() * R::kEnd, w, n0, first);
+  float sum[Turn<t>::kN][Turn<t>::kM][4] = {};
   for (int32_t turn = 0; turn < t.stages; ++turn) {
-    if (first + turn * kStride < k)
-      ring.start(turn, first + turn * kStride);
+    ring.start();
     copy_commit();
   }
   RowsOfX<t, ld_x> now, next;
   now.load(x, rows, first, k);
-  for (int32_t turn = 0, k0 = first; k0 < k; ++turn, k0 += kStride) {
+  for (int32_t k0 = first; k0 < k; k0 += kStride) {
     next.load(x, rows, k0 + kStride, k);
     copy_wait<t.stages - 1>();
     __syncwarp();
     Turn<t> w_turn;
-    w_turn.take(ring, turn);
+    w_turn.take(ring.next());
     __syncwarp(); // the slot has been read
-    if (k0 + t.stages * kStride < k)
-      ring.start(turn + t.stages, k0 + t.stages * kStride);
+    ring.start();
     copy_commit();
     w_turn.multiply(now.x, sum);
     now = next;
@@ -146,68 +160,6 @@ K31_DEVICE void thin_tile(const uint16_t *x, int32_t rows, const Weights &w, int
   __syncthreads(); // the sums take the place of the slots
   thin::finish_tile<t, n_rows, pair>(sum, rows, n0, [&](int32_t row, int32_t col, float first_sum, float second) {
     finish(row, col, first_sum * kUnscale, second * kUnscale);
-  });
-}
-
-// What a thread decodes in one stage: columns k0 + half * 32 .. + 32 of row n0 + row.
-template <ProductTile t, int32_t n_rows, int32_t k> struct Part {
-  uint4 codes;
-  uint32_t scale;
-
-  K31_DEVICE static int row() { return threadIdx.x / 2; }
-  K31_DEVICE static int half() { return threadIdx.x % 2; }
-  K31_DEVICE void load(const Weights &w, int32_t n0, int32_t k0) {
-    int64_t at = n0 + row();
-    int32_t col = k0 + half() * kScaleColumns;
-    bool there = at < n_rows && col < k;
-    codes = there ? load_streamed(w.codes + at * (k / 2) + col / 2) : make_uint4(0, 0, 0, 0);
-    scale = there ? w.scale[at * (k / kScaleColumns) + col / kScaleColumns] : 127;
-  }
-  K31_DEVICE void decode(unsigned char *tile) const {
-    const uint32_t factor = scale_pair(scale), words[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      uint32_t p[4];
-      decode_word(words[i], factor, p);
-      *(uint4 *)wide::word_at(tile, row(), half() * 4 + i) =
-          make_uint4(__byte_perm(p[0], p[1], 0x5410), __byte_perm(p[2], p[3], 0x5410), __byte_perm(p[0], p[1], 0x7632),
-                     __byte_perm(p[2], p[3], 0x7632));
-    }
-  }
-};
-
-// The stages of x are those of the wide form; the place of W in each holds the decoded weights.
-template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair, class Finish>
-K31_DEVICE void wide_tile(const uint16_t *x, int32_t rows, const Weights &w, int32_t n0, const Finish &finish) {
-  static_assert(k % kScaleColumns == 0 && t.block == 2 * t.bn && t.stages >= 3, "a thread decodes half a row of a stage");
-  constexpr int32_t kStages = t.stages, kBlocks = (int32_t)ceil_div(k, wide::kDepth);
-  unsigned char *shared = wide::aligned_shared();
-  auto stage = [&](int32_t block) { return shared + block % kStages * t.stage_bytes(); };
-  auto start = [&](int32_t block) {
-    if (block < kBlocks)
-      wide::copy_rows<t.block, t.bm, k, ld_x>(stage(block), x, rows, block * wide::kDepth);
-    copy_commit();
-  };
-  wide::Sums<t> sums;
-  sums.clear();
-  Part<t, n_rows, k> now, next;
-  now.load(w, n0, 0);
-  next.load(w, n0, wide::kDepth);
-  for (int s = 0; s < wide::Sums<t>::kAhead; ++s)
-    start(s);
-  for (int32_t block = 0; block < kBlocks; ++block) {
-    now.decode(stage(block) + t.bm * 128); // its last readers passed the barrier of the stage before
-    now = next;
-    next.load(w, n0, (block + 2) * wide::kDepth);
-    copy_wait<wide::Sums<t>::kAhead - 1>();
-    __syncthreads();
-    start(block + wide::Sums<t>::kAhead);
-    sums.template multiply<false>(stage(block), stage(block) + t.bm * 128);
-  }
-  copy_wait<0>();
-  __syncthreads();
-  wide::finish_sums<t, n_rows, pair>(sums, rows, n0, [&](int32_t row, int32_t col, float first, float second) {
-    finish(row, col, first * kUnscale, second * kUnscale);
   });
 }
 
