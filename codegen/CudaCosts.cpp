@@ -5,8 +5,7 @@ using namespace llvm;
 namespace k31 {
 
 std::string tileText(const kernels::ProductTile &tile) {
-  constexpr const char *kForms[] = {"plain", "thin", "wide", "mapped"};
-  const std::string text = formatv("{0} {1} x {2}", kForms[tile.form], tile.bm, tile.bn);
+  const std::string text = formatv("{0} {1} x {2}", kernels::kProductFormNames[tile.form], tile.bm, tile.bn);
   if (tile.form == kernels::kThin)
     return formatv("{0} by {1} warps", text, tile.block / 32);
   return tile.split > 1 ? formatv("{0} by clusters of {1}", text, tile.split).str() : text;

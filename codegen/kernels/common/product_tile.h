@@ -15,6 +15,7 @@
 namespace k31::kernels {
 
 enum ProductForm : int32_t { kPlain = 0, kThin = 1, kWide = 2, kMapped = 3, kDecoded = 4 };
+constexpr const char *kProductFormNames[] = {"plain", "thin", "wide", "mapped", "decoded"};
 
 constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 

@@ -11,9 +11,10 @@ using namespace k31::to_plan;
 namespace {
 
 // What Bind and Run need beside the arenas. Host: up to 16 readers of weights with 4 MiB each, the stacks of the threads, the
-// image as a file in memory and as it is loaded, prepared commands. GPU: the driver's context, modules and graphs.
+// image as a file in memory and as it is loaded, prepared commands. GPU: the driver's context, modules and graphs, 0.6 GB; with
+// other ranks NCCL's buffers for them, 0.9 to 1.4 GB between two H200 (docs/performance.md).
 constexpr int64_t kHostReserve = int64_t(128) << 20;
-constexpr int64_t kGpuReserve = int64_t(1) << 30;
+constexpr int64_t kGpuReserve = int64_t(1) << 30, kGpuMeshReserve = int64_t(2) << 30;
 
 FailureOr<DictionaryAttr> dictionaryOf(ModuleOp module, StringRef name) {
   if (auto dictionary = module->getAttrOfType<DictionaryAttr>(name))
@@ -92,7 +93,10 @@ LogicalResult buildModel(ModuleOp module, OpBuilder &builder) {
     eos.assign(ids.asArrayRef().begin(), ids.asArrayRef().end());
   else
     return module.emitError("attribute k31.model lacks 'eos', expected array<i64: ...>");
-  int64_t reserve = *target == "cpu" ? kHostReserve : kGpuReserve;
+  FailureOr<Mesh> mesh = readMesh(module);
+  if (failed(mesh))
+    return failure();
+  int64_t reserve = *target == "cpu" ? kHostReserve : mesh->ranks() > 1 ? kGpuMeshReserve : kGpuReserve;
   planir::ModelOp::create(builder, module.getLoc(), *family, numbers[0], optional("layer_begin", 0),
                           optional("layer_end", numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], eos,
                           *activations == "fp32" ? "f32" : *activations, reserve);

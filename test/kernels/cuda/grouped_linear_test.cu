@@ -150,10 +150,9 @@ template <int tokens, bool first, int bm = 0, int stages = 6, int form = k31::ke
                         : form == k31::kernels::kDecoded ? decoded_tile(bm)
                                                          : with_stages(thin_tile(bm, c), stages);
   double us = time_us([&](int) { start<c, tile, Region>(args); });
-  const char *forms[] = {"plain", "thin", "wide", "mapped", "decoded"};
-  report("grouped " + std::string(forms[tile.form]) + " " + std::to_string(tile.bm) + "/" + std::to_string(tile.stages) + ", " +
-             std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " + std::to_string(n) + " x " +
-             std::to_string(k),
+  report("grouped " + std::string(k31::kernels::kProductFormNames[tile.form]) + " " + std::to_string(tile.bm) + "/" +
+             std::to_string(tile.stages) + ", " + std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " +
+             std::to_string(n) + " x " + std::to_string(k),
          us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
 }
 } // namespace
