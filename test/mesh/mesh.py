@@ -36,6 +36,8 @@ class Plan:
         self.case, self.folder, self.work, self.bin = case, folder, options.work, options.bin
         self.ranks, self.mpirun = ranks_of(mesh) if mesh else 1, options.launch == "mpirun"
         extra = options.compile.split() if mesh else []
+        if mesh and "--moe-exchange" not in extra:
+            extra += ["--moe-exchange", "replicate"]
         self.path = os.path.join(options.work, f"{case.name}-{mesh or 'one'}{''.join(extra)}.k31")
         # Kernels are kept beside the work folder: the tests share them.
         self.call([self.tool("k31c"), "compile", case.folder, "--target", "cpu", "-o", self.path, "--activations", "fp32",

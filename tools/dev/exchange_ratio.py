@@ -3,9 +3,10 @@
 
     exchange_ratio.py EXCHANGE_TIME LIBRARY.k31 PEER.k31
 
-The plans are of test/mesh/exchange_plan.py, for two ranks; EXCHANGE_TIME also checks what they compute. Raw NCCL is PyTorch's, the same sizes and
-as many calls in a graph as an entry of the plans has. Ratios: raw NCCL's time over ours, above 1 is ours being faster.
+The plans are of test/mesh/exchange_plan.py, for two ranks; EXCHANGE_TIME also checks what they compute. Raw NCCL is called without anything between, the
+same sizes and as many calls in a graph as an entry of the plans has (PyTorch only makes the memory and the graph). Ratios: raw NCCL's time over ours, above 1 is ours being faster.
 """
+import ctypes
 import os
 import re
 import subprocess
@@ -13,7 +14,6 @@ import sys
 import time
 
 import torch
-import torch.distributed as dist
 import torch.multiprocessing as mp
 
 HIDDEN, REPEAT, ROUNDS = 7168, 100, 9
@@ -26,24 +26,64 @@ def ours(program, plan):
     return {line.split()[0]: float(line.split()[2]) for line in done.stdout.splitlines() if re.match(r"\w+\.\d+ \w+ [\d.]+$", line)}
 
 
-def calls(kind, rows):
+class UniqueId(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_byte * 128)]
+
+
+class Nccl:
+    """NCCL's C functions for bf16 sums on one communicator of two ranks."""
+    BF16, SUM = 9, 0
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libnccl.so.2")  # PyTorch has opened it
+        self.comm = ctypes.c_void_p()
+
+    def unique_id(self):
+        made = UniqueId()
+        self.call("ncclGetUniqueId", ctypes.byref(made))
+        return bytes(made)
+
+    def connect(self, identifier, rank):
+        self.call("ncclCommInitRank", ctypes.byref(self.comm), 2, UniqueId.from_buffer_copy(identifier), rank)
+
+    def call(self, name, *arguments):
+        if code := getattr(self.library, name)(*arguments):
+            sys.exit(f"FAILED {name}: NCCL says {code}")
+
+    def move(self, name, *arguments):
+        """Addresses, then a count of values and what else the function has before its communicator."""
+        typed = [ctypes.c_void_p(a.data_ptr()) if isinstance(a, torch.Tensor) else a for a in arguments]
+        self.call(name, *typed, self.comm, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+
+
+def calls(nccl, kind, rows):
     """A function that issues one collective of so many rows a rank (pieces of so many rows)."""
-    many = {"all_reduce": 1, "all_gather": 1, "reduce_scatter": 2, "dispatch": 2}[kind]
-    x = torch.randn(rows * many, HIDDEN, device="cuda", dtype=torch.bfloat16)
+    count = ctypes.c_size_t(rows * HIDDEN)
+    x, out = (torch.randn(rows * 2, HIDDEN, device="cuda").to(torch.bfloat16) for _ in range(2))
     if kind == "all_reduce":
-        out = x.clone()
-        return lambda: dist.all_reduce(out)
-    out = torch.empty({"all_gather": 2, "reduce_scatter": 1, "dispatch": 2}[kind] * rows, HIDDEN, device="cuda", dtype=torch.bfloat16)
-    return {"all_gather": lambda: dist.all_gather_into_tensor(out, x), "reduce_scatter": lambda: dist.reduce_scatter_tensor(out, x),
-            "dispatch": lambda: dist.all_to_all_single(out, x)}[kind]
+        return lambda: nccl.move("ncclAllReduce", x, x, count, nccl.BF16, nccl.SUM)
+    if kind == "all_gather":
+        return lambda: nccl.move("ncclAllGather", x, out, count, nccl.BF16)
+    if kind == "reduce_scatter":
+        return lambda: nccl.move("ncclReduceScatter", x, out, count, nccl.BF16, nccl.SUM)
+
+    def exchange():
+        nccl.call("ncclGroupStart")
+        for peer in range(2):
+            nccl.move("ncclSend", x[peer * rows:], count, nccl.BF16, peer)
+            nccl.move("ncclRecv", out[peer * rows:], count, nccl.BF16, peer)
+        nccl.call("ncclGroupEnd")
+    return exchange
 
 
-def raw_rank(rank, names, port, results):
+def raw_rank(rank, identifier, names, results):
     torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    torch.zeros(1, device="cuda")
+    nccl = Nccl()
+    nccl.connect(identifier, rank)
     for name in names:
         kind, rows = name.split(".")
-        one = calls(kind, int(rows))
+        one = calls(nccl, kind, int(rows))
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             one()
@@ -61,8 +101,8 @@ def raw_rank(rank, names, port, results):
             times.append((time.perf_counter() - begin) * 1e6 / REPEAT)
         if rank == 0:
             results[name] = sorted(times[2:])[ROUNDS // 2]
-        del graph, one
-    dist.destroy_process_group()
+        del graph, one  # before their communicator
+    nccl.call("ncclCommDestroy", nccl.comm)
 
 
 def main(program, library_plan, peer_plan):
@@ -71,7 +111,7 @@ def main(program, library_plan, peer_plan):
     os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
     with mp.Manager() as manager:
         results = manager.dict()
-        mp.spawn(raw_rank, args=(list(peer), 29571, results), nprocs=2)
+        mp.spawn(raw_rank, args=(Nccl().unique_id(), list(peer), results), nprocs=2)
         raw = dict(results)
     print("| collective | rows | raw NCCL us | NCCL of a plan us | ratio | peer us | ratio |\n|---|---:|---:|---:|---:|---:|---:|")
     for name in peer:

@@ -135,8 +135,8 @@ Command addCompile(CLI::App &app) {
   command
       ->add_option(
           "--overlap", o.overlap,
-          "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs? Checked for "
-          "races, but not yet run on GPUs")
+          "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs? For meshes over "
+          "a network; between GPUs that NVLink joins it gains nothing")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command
