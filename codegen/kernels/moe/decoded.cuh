@@ -23,7 +23,7 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair> str
     return own;
   }();
   static_assert(t.block == kConsumers + kProducers && t.bn == kWarps * 32 && t.bm % 32 == 0 && k % kScaleColumns == 0);
-  using Codes = Ring<kOfWarp, n_rows, k, kTurn>;
+  using Codes = Ring<kOfWarp, n_rows, k, kTurn, t.bn>;
   static constexpr int kCodes = kWarps * Codes::kEnd;
 
   unsigned char *x, *codes; // [stages, chunk, row] rows of 64 columns; [warp, turn] slots

@@ -18,10 +18,11 @@ constexpr int kTurn = 128; // columns of one turn
 
 // What a warp is going to decode, a slot a turn, `stages` turns ahead. A lane copies the codes that it decodes itself; the four
 // scales of a row come together. So nothing but the warp itself waits for a slot. Turns are `stride` columns apart.
-// Addresses go on by sums, as a turn is short.
-template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride> struct Ring {
+// Addresses go on by sums, as a turn is short. block_rows: of W, that the warps of a block have together, so that one of them may
+// have rows past n_rows where that is no multiple.
+template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride, int32_t block_rows = t.bn> struct Ring {
   static constexpr int kN = t.bn / 16, kCodes = kN * 1024, kSlot = thin_slot_bytes(t.bn), kEnd = t.stages * kSlot;
-  static constexpr bool kWholeRows = n_rows % t.bn == 0, kWholeTurns = k % kTurn == 0;
+  static constexpr bool kWholeRows = n_rows % block_rows == 0, kWholeTurns = k % kTurn == 0;
   unsigned char *slots;         // of this warp
   const uint8_t *codes, *scale; // of this lane: row n0 + g, word q of the next turn to start; row of scales `lane`
   int32_t row, scale_row, col;  // of those
