@@ -14,8 +14,8 @@ K31_DEVICE int cluster_rank() {
 // All threads of the cluster's blocks meet; writes to shared memory from before are seen after it.
 K31_DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 
-// Writes a float to where block `rank` of the cluster has what this block has at `p`, and counts its 4 bytes in that block's barrier
-// at `arrived`, whose wait shows it.
+// Writes a float to where block `rank` of the cluster has what this block has at `p`, and counts its 4 bytes in that block's
+// barrier at `arrived`, whose wait shows it.
 K31_DEVICE void store_to_block(float *p, Barrier *arrived, int rank, float value) {
   uint32_t at, barrier;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(p)), "r"(rank));

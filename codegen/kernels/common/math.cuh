@@ -1,6 +1,6 @@
 // Arithmetic of two kinds. Exponentials that agree with the host kernels bit for bit (common/host.h): routing and sampling choose
-// the same ids on both. And division and square root of fused regions, within a unit in the last place and without the branches of
-// the exact ones: every thread of a row does them, and between two branches nothing overlaps.
+// the same ids on both. And division and square root of fused regions, within a unit in the last place and without the branches
+// of the exact ones: every thread of a row does them, and between two branches nothing overlaps.
 #pragma once
 #include "codegen/kernels/common/cuda.cuh"
 

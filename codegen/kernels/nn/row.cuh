@@ -1,7 +1,7 @@
 // nn.row and nn.map on CUDA: a team (a warp or a block) takes one group of columns of one row, 8 neighbouring columns a thread
 // and access. Elements that later phases need again stay in registers as they were read (bf16 packed) when the Tile allows that
-// many; else they are read again from cache. Each phase ends with the team's sums, every thread having all of them. Two blocks of a
-// cluster may take half of the columns each; they write their sums into each other's shared memory.
+// many; else they are read again from cache. Each phase ends with the team's sums, every thread having all of them. Two blocks of
+// a cluster may take half of the columns each; they write their sums into each other's shared memory.
 #pragma once
 #include "codegen/kernels/common/cluster.cuh"
 #include "codegen/kernels/common/math.cuh"
@@ -147,12 +147,12 @@ template <Config c, Tile t, class Region, int V> struct Unit {
       sums[First + s] = totals[s];
     __syncthreads(); // the next phase uses the same memory
   }
-  // The same across the blocks of a cluster: each sends its sums to all. Sums of the next phase go to the other place, as a thread
-  // may still read these.
+  // The same across the blocks of a cluster: each sends its sums to all. Sums of the next phase go to the other place, as a
+  // thread may still read these.
   template <int First, int N> K31_DEVICE void reduce_cluster(const float (&sum)[N]) {
     constexpr int kWarps = t.team / 32, kPlace = kMaxSums * t.split;
     float *shared = (float *)shared_memory(), *parts = shared + 2 * kPlace; // [sums, warps]
-    float *totals = shared + (turn & 1) * kPlace;                          // [sums, blocks]
+    float *totals = shared + (turn & 1) * kPlace;                           // [sums, blocks]
     Barrier *arrived = (Barrier *)(parts + kMaxSums * kWarps) + (turn & 1);
     if (threadIdx.x == 0)
       barrier_expect(arrived, N * t.split * 4);

@@ -20,12 +20,15 @@ struct Tile {
     return team > 32 ? 4 * kMaxSums * (block / 32 + (split > 1 ? 2 * split : 1)) + (split > 1 ? 16 : 0) : 0;
   }
   template <class F> static void fields(F &&f) {
-    f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep), f("split", &Tile::split);
+    f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep),
+        f("split", &Tile::split);
   }
 };
 
 // Columns of a unit: one group of a reduction or a cluster's part of it; a map's row is cut into what a team takes at once.
-constexpr int32_t unit_columns(const Config &c, const Tile &t) { return c.phases ? c.cols / c.groups / t.split : t.team * t.vector; }
+constexpr int32_t unit_columns(const Config &c, const Tile &t) {
+  return c.phases ? c.cols / c.groups / t.split : t.team * t.vector;
+}
 constexpr int64_t units_of_row(const Config &c, const Tile &t) { return ceil_div(c.cols, unit_columns(c, t)); }
 
 // True when every access of 8 columns is one of whole 16-byte words, provided that all pointers are multiples of 16.

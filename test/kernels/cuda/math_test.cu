@@ -31,7 +31,8 @@ K31_CUDA_TEST("math.regions") {
   const float ends[][2] = {{1, 0}, {-1, 0}, {1, kInf}, {-90, kInf}, {kInf, 2}, {0, 1}, {0, kInf}};
   for (int i = 0; i < int(std::size(ends)); ++i)
     a.set(0, i, ends[i][0]), b.set(0, i, ends[i][1]);
-  divide<<<1, 1024, 0, stream()>>>(a.device<float>(), b.device<float>(), quotients.device<float>(), roots.device<float>(), kCount);
+  divide<<<1, 1024, 0, stream()>>>(a.device<float>(), b.device<float>(), quotients.device<float>(), roots.device<float>(),
+                                   kCount);
   synchronize();
   quotients.fetch(), roots.fetch();
   double worst = 0, worst_root = 0;
@@ -40,5 +41,6 @@ K31_CUDA_TEST("math.regions") {
     worst_root = std::max(worst_root, ulps(float(roots.at(0, i)), 1 / std::sqrt(b.at(0, i))));
   }
   if (!(worst <= 1) || !(worst_root <= 1))
-    fail("quotients are off by " + std::to_string(worst) + " and roots by " + std::to_string(worst_root) + " units, 1 is allowed");
+    fail("quotients are off by " + std::to_string(worst) + " and roots by " + std::to_string(worst_root) +
+         " units, 1 is allowed");
 }

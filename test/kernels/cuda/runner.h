@@ -94,7 +94,7 @@ template <class T> constexpr int cluster_of(const T &tile) {
   }                                                                                                                              \
   template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void start(const k31::kernels::op::Args &args) {     \
     k31::test::launch<k31::kernels::op::Args>(entry<S, T, R>, k31::kernels::op::grid(S::config, T::tile), T::tile.threads(),     \
-                                              T::tile.smem(S::config), args, k31::test::cluster_of(T::tile));                     \
+                                              T::tile.smem(S::config), args, k31::test::cluster_of(T::tile));                    \
   }                                                                                                                              \
   }
 
