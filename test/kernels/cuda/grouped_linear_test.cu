@@ -79,6 +79,7 @@ constexpr Config many{.rows = 900, .experts = 5, .n = 272, .k = 224, .ld_x = 224
 constexpr Config many_pairs{
     .rows = 900, .experts = 5, .n = 320, .k = 160, .pair = 1, .epilogue = 1, .ld_x = 160, .ld_out = 160, .out_type = DType::f32};
 constexpr Config deep{.rows = 300, .experts = 5, .n = 288, .k = 1280, .ld_x = 1288, .ld_out = 288, .out_type = DType::f32};
+constexpr Config every{.rows = 257 * 258 / 2, .experts = 257, .n = 96, .k = 96, .ld_x = 96, .ld_out = 96, .out_type = DType::f32};
 constexpr Config some{.rows = 400, .experts = 5, .n = 144, .k = 96, .ld_x = 96, .ld_out = 144, .out_type = DType::f32};
 constexpr Config plain{
     .rows = 60, .experts = 5, .n = 48, .k = 64, .ld_x = 65, .ld_out = 48, .x_type = DType::f32, .out_type = DType::f32};
@@ -106,6 +107,13 @@ K31_CUDA_TEST("moe.grouped_linear.decoded") {
       grouped<many_pairs, decoded_tile(64), Gated>({0, 129, 5, 64, 257}), grouped<deep, decoded_tile(64)>({65, 1, 0, 64, 128}),
       grouped<deep, decoded_tile(64)>({127, 1, 0, 2, 128}), grouped<many, decoded_tile(64)>({0}),
       grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 100, 104);
+}
+K31_CUDA_TEST("moe.grouped_linear.every_count") { // 1 to 257 rows, and each tile that the compiler chooses among
+  std::vector<int> counts(every.experts);
+  for (int e = 0; e < every.experts; ++e)
+    counts[e] = e + 1;
+  grouped<every, thin_tile(8, every)>(counts), grouped<every, thin_tile(16, every)>(counts),
+      grouped<every, decoded_tile(32)>(counts), grouped<every, decoded_tile(64)>(counts);
 }
 K31_CUDA_TEST("moe.grouped_linear.plain") {
   grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
