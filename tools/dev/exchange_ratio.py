@@ -35,7 +35,7 @@ class Nccl:
     BF16, SUM = 9, 0
 
     def __init__(self):
-        self.library = ctypes.CDLL("libnccl.so.2")  # PyTorch has opened it
+        self.functions = ctypes.CDLL("libnccl.so.2")  # PyTorch has opened it
         self.comm = ctypes.c_void_p()
 
     def unique_id(self):
@@ -47,7 +47,7 @@ class Nccl:
         self.call("ncclCommInitRank", ctypes.byref(self.comm), 2, UniqueId.from_buffer_copy(identifier), rank)
 
     def call(self, name, *arguments):
-        if code := getattr(self.library, name)(*arguments):
+        if code := getattr(self.functions, name)(*arguments):
             sys.exit(f"FAILED {name}: NCCL says {code}")
 
     def move(self, name, *arguments):

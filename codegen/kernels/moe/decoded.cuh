@@ -1,6 +1,7 @@
-// Products with MXFP4 weights for more rows of x than the thin form takes: warp groups multiply 64 rows of W each, decoded in
-// their registers, by bm rows of x in shared memory (wgmma with W on the left, so that a weight goes from memory to the tensor
-// cores without being written anywhere). The last warp group only brings x. While one group decodes, another one's products run.
+// Products with MXFP4 weights for more rows of x than the thin form takes: two warp groups multiply 128 rows of W each, decoded
+// in their registers, by bm rows of x in shared memory (wgmma with W on the left, so that a weight goes from memory to the tensor
+// cores without being written anywhere). Two more take turns at bringing x. While one group decodes, the other one's products
+// run.
 //
 // K goes by turns of 128 columns. Of a turn a lane decodes 32 columns of a row, so the order of columns that the tensor cores see
 // is the one in which lanes hold them: step s of 16 columns has of lane q the pairs 2 s % 4 and the next of its word s / 2 (pairs
