@@ -7,7 +7,6 @@
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/peer.h"
-#include "codegen/kernels/coll/rows.h"
 #include "codegen/kernels/coll/sum_parts.h"
 #include "codegen/kernels/coll/unpack.h"
 
@@ -46,31 +45,16 @@ struct PartModel : KernelOp::ExternalModel<PartModel, coll::PartOp> {
   }
 };
 
-struct RowsModel : KernelOp::ExternalModel<RowsModel, coll::RowsOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
-    auto op = cast<coll::RowsOp>(o);
-    OpReader read(o, target);
-    kernels::rows::Config c;
-    c.share = read.number(dim(op.getResult(), 0), "rows of a rank");
-    c.cols = read.number(dim(op.getX(), 1), "columns");
-    c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
-    c.type = read.floatType(op.getX(), "x");
-    return read.spec("coll.rows", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.share)}));
-  }
-};
-
 struct OwnRowsModel : KernelOp::ExternalModel<OwnRowsModel, coll::OwnRowsOp> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<coll::OwnRowsOp>(o);
     OpReader read(o, target);
     kernels::own_rows::Config c;
-    const int64_t rows = dim(op.getResult(), 0);
-    c.rows = read.rows(dim(op.getX(), 0));
     c.cols = read.number(dim(op.getX(), 1), "columns");
-    c.share = read.number(rows, "rows of a rank");
+    c.share = read.number(dim(op.getResult(), 0), "rows of a rank");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x");
     c.type = read.floatType(op.getX(), "x");
-    return read.spec("coll.own_rows", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(rows)}));
+    return read.spec("coll.own_rows", c, splitWork({0, 2 * bytesOf(op.getResult()), uint64_t(c.share)}));
   }
 };
 
@@ -163,7 +147,6 @@ void registerCollKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, coll::CollDialect *) {
     coll::JoinOp::attachInterface<JoinModel>(*context);
     coll::PartOp::attachInterface<PartModel>(*context);
-    coll::RowsOp::attachInterface<RowsModel>(*context);
     coll::OwnRowsOp::attachInterface<OwnRowsModel>(*context);
     coll::PackOp::attachInterface<PackModel>(*context);
     coll::UnpackOp::attachInterface<UnpackModel>(*context);

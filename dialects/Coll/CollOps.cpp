@@ -16,8 +16,8 @@ void CollDialect::initialize() {
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
   // Codegen attaches the models. Collectives have a kernel when they go by peer.
-  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, RowsOp, OwnRowsOp, PackOp, UnpackOp, SumPartsOp, AllReduceOp,
-                            ReduceScatterOp, AllGatherOp, DispatchOp, CombineOp>();
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, OwnRowsOp, PackOp, UnpackOp, SumPartsOp, AllReduceOp, ReduceScatterOp,
+                            AllGatherOp, DispatchOp, CombineOp>();
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {
@@ -93,21 +93,6 @@ LogicalResult PartOp::verify() {
     return emitOpError() << "coordinate has " << coordinate->getDimSize(0) << " numbers, expected one";
   if (result->getDimSize(1) > x->getDimSize(1))
     return emitOpError() << "a part has " << result->getDimSize(1) << " columns, but x has " << x->getDimSize(1);
-  return success();
-}
-
-LogicalResult RowsOp::verify() {
-  auto x = k31::shaped(*this, "x", getX(), "[T, C]"), result = k31::shaped(*this, "result", getResult(), "[T / ranks, C]");
-  auto coordinate = k31::shaped(*this, "coordinate", getCoordinate(), "[1]");
-  if (failed(x) || failed(result) || failed(coordinate) || failed(k31::isLive(*this, getLive())) ||
-      failed(k31::isElement(*this, "coordinate", *coordinate, IntegerType::get(getContext(), 32))) ||
-      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
-      failed(k31::sameSize(*this, "columns", "result", result->getDimSize(1), "x", x->getDimSize(1))))
-    return failure();
-  if (coordinate->getDimSize(0) != 1)
-    return emitOpError() << "coordinate has " << coordinate->getDimSize(0) << " numbers, expected one";
-  if (x->getDimSize(0) % result->getDimSize(0))
-    return emitOpError() << "a share of " << result->getDimSize(0) << " rows does not divide the " << x->getDimSize(0) << " of x";
   return success();
 }
 

@@ -46,13 +46,6 @@ def Coll_PartOp : Coll_Op<"part", [Pure]> {
   let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
 }
 
-def Coll_RowsOp : Coll_Op<"rows", [Pure]> {
-  let summary = "the rows of this rank: [T, C] to [T / ranks, C], from row coordinate T / ranks on; live: those of the result";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, AnyRankedTensor:$coordinate);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `live` $live `at` $coordinate attr-dict `:` functional-type(operands, results)";
-}
-
 def Coll_OwnRowsOp : Coll_Op<"own_rows", [Pure, InferTypeOpAdaptor]> {
   let summary = "the rows of this rank: [T, N] to [T / size, N] from row coordinate T / size on, and how many of them live";
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, AnyRankedTensor:$coordinate, I64Attr:$size);

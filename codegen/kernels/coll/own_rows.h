@@ -5,15 +5,13 @@
 namespace k31::kernels::own_rows {
 
 struct Config {
-  int32_t rows = 0;  // T, capacity
   int32_t cols = 0;  // values of a row
   int32_t share = 0; // rows of a rank
   int32_t ld_x = 0;
   DType type = DType::bf16;
 
   template <class F> static void fields(F &&f) {
-    f("rows", &Config::rows), f("cols", &Config::cols), f("share", &Config::share), f("ld_x", &Config::ld_x),
-        f("type", &Config::type);
+    f("cols", &Config::cols), f("share", &Config::share), f("ld_x", &Config::ld_x), f("type", &Config::type);
   }
 };
 

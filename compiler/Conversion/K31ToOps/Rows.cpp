@@ -16,8 +16,7 @@ Value OpsBuilder::sumRows(Value x) {
 Value OpsBuilder::ownRows(Value x) {
   if (!bucket.isSharded())
     return x;
-  auto type = RankedTensorType::get({bucket.streamRows, columnsOf(x)}, cast<RankedTensorType>(x.getType()).getElementType());
-  return coll::RowsOp::create(b, x.getLoc(), type, x, own.live, tensorRank);
+  return coll::OwnRowsOp::create(b, x.getLoc(), x, all.live, tensorRank, static_cast<uint64_t>(state.mesh.tp)).getResult();
 }
 
 void OpsBuilder::makeOwn() {

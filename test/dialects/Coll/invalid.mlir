@@ -106,22 +106,6 @@ func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>, %two: tensor<2xi32>) {
 // -----
 
 func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
-  // expected-error @below {{a share of 3 rows does not divide the 8 of x}}
-  %0 = coll.rows %x live %l at %l : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<3x32xbf16>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>, %two: tensor<2xi32>) {
-  // expected-error @below {{coordinate has 2 numbers, expected one}}
-  %0 = coll.rows %x live %l at %two : (tensor<8x32xbf16>, tensor<1xi32>, tensor<2xi32>) -> tensor<4x32xbf16>
-  return
-}
-
-// -----
-
-func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
   // expected-error @below {{3 ranks do not divide the 8 rows}}
   %0:2 = coll.own_rows %x live %l at %l size 3 : tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>
   return

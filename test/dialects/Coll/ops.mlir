@@ -36,8 +36,6 @@ func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<4x2xi32>, %weights: tensor<
   %e = coll.all_gather %sum over tp size 2 : tensor<4x32xbf16>
   // CHECK: coll.join %{{.+}} live %{{.+}} size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
   %j = coll.join %e live %live size 4 : (tensor<8x32xbf16>, tensor<1xi32>) -> tensor<2x126xbf16>
-  // CHECK: coll.rows %{{.+}} live %{{.+}} at %{{.+}} : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x32xbf16>
-  %r = coll.rows %e live %live at %live : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<2x32xbf16>
   // CHECK: coll.part %{{.+}} live %{{.+}} at %{{.+}} : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x12xbf16>
   %p = coll.part %e live %live at %live : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x12xbf16>
   // CHECK: coll.all_reduce %{{.+}} over edp size 2 : tensor<2x126xbf16>

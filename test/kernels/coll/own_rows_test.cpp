@@ -17,7 +17,7 @@ void check(int live, int rank, int own, DType type, uint32_t tasks) {
   const int rows = 12, share = 4, cols = 7;
   Tensor x(type, rows, cols, cols + 3), out(type, share, cols), count(DType::i32, 1, 1);
   x.fill_normal(1, live);
-  k31_config = {rows, cols, share, (int)x.ld(), type};
+  k31_config = {cols, share, (int)x.ld(), type};
   int32_t live_rows = live, coordinate = rank;
   launch(k31_entry, Args{x.data(), &live_rows, &coordinate, out.data(), count.as<int32_t>()}, tasks);
   expect_close(count, 1, [&](int64_t, int64_t) { return own; }, 0, "own live");

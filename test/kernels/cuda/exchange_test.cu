@@ -19,15 +19,15 @@ namespace own_rows_test {
 K31_CUDA_KERNEL(own_rows)
 using namespace k31::kernels::own_rows;
 template <Config c> void own_rows(int live, int rank, int own) {
-  Tensor x(c.type, c.rows, c.cols, c.ld_x), out(c.type, c.share, c.cols), numbers(DType::i32, 1, 2), count(DType::i32, 1, 1);
+  Tensor x(c.type, 3 * c.share, c.cols, c.ld_x), out(c.type, c.share, c.cols), numbers(DType::i32, 1, 2), count(DType::i32, 1, 1);
   x.fill_normal(), numbers.set(0, 0, live), numbers.set(0, 1, rank);
   auto *given = numbers.device<int32_t>();
   start<c>({x.device(), given, given + 1, out.device(), count.device<int32_t>()});
   expect_close(count, 1, [&](int64_t, int64_t) { return own; }, 0, "own live");
   expect_close(out, own, [&](int64_t r, int64_t col) { return x.at(rank * c.share + r, col); }, 0);
 }
-constexpr Config wide{.rows = 60, .cols = 264, .share = 20, .ld_x = 272};
-constexpr Config odd{.rows = 60, .cols = 33, .share = 20, .ld_x = 35, .type = DType::f32};
+constexpr Config wide{.cols = 264, .share = 20, .ld_x = 272};
+constexpr Config odd{.cols = 33, .share = 20, .ld_x = 35, .type = DType::f32};
 } // namespace own_rows_test
 K31_CUDA_TEST("coll.own_rows") {
   own_rows_test::own_rows<own_rows_test::wide>(60, 1, 20), own_rows_test::own_rows<own_rows_test::odd>(47, 2, 7);

@@ -1,36 +1,18 @@
-// coll.rows and attn.batch_rows on CUDA: what a rank of a tp group has of the rows of a batch.
+// attn.batch_rows on CUDA: what a rank of a tp group has of the rows of a batch.
 #include "codegen/kernels/attn/batch_rows.cuh"
-#include "codegen/kernels/coll/rows.cuh"
 #include "test/kernels/cuda/batch.h"
 
 // For the launch code: see runner.h.
-using _ZN3k317kernels4rows6ConfigE = k31::kernels::rows::Config;
 using _ZN3k317kernels10batch_rows6ConfigE = k31::kernels::batch_rows::Config;
 using _ZN3k317kernels7RowTileE = k31::kernels::RowTile;
 
-using namespace k31::test;
-
-namespace rows_test {
-K31_CUDA_KERNEL(rows)
-using namespace k31::kernels::rows;
-template <Config c> void rows(int rank, int live) {
-  Tensor x(c.type, 3 * c.share, c.cols, c.ld_x), numbers(DType::i32, 1, 2), out(c.type, c.share, c.cols);
-  x.fill_normal(), numbers.set(0, 0, live), numbers.set(0, 1, rank);
-  const int32_t *n = numbers.device<int32_t>();
-  start<c>({x.device(), n, n + 1, out.device()});
-  expect_close(out, live, [&](int64_t r, int64_t col) { return x.at(rank * c.share + r, col); }, 0);
-}
-constexpr Config wide{.share = 30, .cols = 264, .ld_x = 272};
-constexpr Config odd{.share = 7, .cols = 33, .ld_x = 35, .type = DType::f32};
-} // namespace rows_test
-K31_CUDA_TEST("coll.rows") {
-  rows_test::rows<rows_test::wide>(0, 30), rows_test::rows<rows_test::wide>(2, 29), rows_test::rows<rows_test::odd>(1, 7),
-      rows_test::rows<rows_test::odd>(2, 0);
-}
-
-namespace batch_rows_test {
 K31_CUDA_KERNEL(batch_rows)
+
+namespace {
+
+using namespace k31::test;
 using namespace k31::kernels::batch_rows;
+
 constexpr Config share{.share = 128};
 void check(int rank) {
   Batches batch({{0, 300}, {255, 1}, {17, 2}, {600, 3}}, 4 * share.share - 306);
@@ -50,8 +32,10 @@ void check(int rank) {
       return fail("row " + std::to_string(row) + " is at another position");
   }
 }
-} // namespace batch_rows_test
+
+} // namespace
+
 K31_CUDA_TEST("attn.batch_rows") {
   for (int rank = 0; rank < 4; ++rank)
-    batch_rows_test::check(rank);
+    check(rank);
 }
