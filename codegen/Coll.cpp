@@ -7,7 +7,6 @@
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/peer.h"
-#include "codegen/kernels/coll/sum_parts.h"
 #include "codegen/kernels/coll/unpack.h"
 
 using namespace llvm;
@@ -90,22 +89,6 @@ struct UnpackModel : KernelOp::ExternalModel<UnpackModel, coll::UnpackOp> {
   }
 };
 
-struct SumPartsModel : KernelOp::ExternalModel<SumPartsModel, coll::SumPartsOp> {
-  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
-    auto op = cast<coll::SumPartsOp>(o);
-    OpReader read(o, target);
-    kernels::sum_parts::Config c;
-    const int64_t rows = dim(op.getResult(), 0);
-    c.rows = read.rows(rows), c.room = read.number(rows, "rows");
-    c.cols = read.number(dim(op.getX(), 1), "columns"), c.size = read.number(dim(op.getSlot(), 1), "ranks");
-    c.type = read.floatType(op.getX(), "x");
-    c.groups = read.number(dim(op.getLive(), 0), "groups of rows");
-    c.capacity = c.groups > 1 ? read.number(rows / c.groups, "rows of a group") : 0;
-    return read.spec("coll.sum_parts", c,
-                     splitWork({uint64_t(rows) * c.size * c.cols, bytesOf(op.getX()) + bytesOf(op.getResult()), uint64_t(rows)}));
-  }
-};
-
 // Of areas on a GPU: blocks that all run at once beside others, and 32 KiB that each writes at a time. On the host one task.
 constexpr int32_t kCudaBlocks = 128, kCudaRegion = 2048, kHostRegion = 16384;
 
@@ -150,7 +133,6 @@ void registerCollKernelModels(DialectRegistry &registry) {
     coll::OwnRowsOp::attachInterface<OwnRowsModel>(*context);
     coll::PackOp::attachInterface<PackModel>(*context);
     coll::UnpackOp::attachInterface<UnpackModel>(*context);
-    coll::SumPartsOp::attachInterface<SumPartsModel>(*context);
     coll::AllReduceOp::attachInterface<PeerModel<coll::AllReduceOp>>(*context);
     coll::ReduceScatterOp::attachInterface<PeerModel<coll::ReduceScatterOp>>(*context);
     coll::AllGatherOp::attachInterface<PeerModel<coll::AllGatherOp>>(*context);

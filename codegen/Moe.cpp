@@ -95,11 +95,13 @@ struct CombineModel : KernelOp::ExternalModel<CombineModel, moe::CombineOp> {
     auto op = cast<moe::CombineOp>(o);
     OpReader read(o, target);
     kernels::combine::Config c;
-    read.requireF32(op.getWeights(), "the weights");
-    int64_t rows = dim(op.getWeights(), 0);
+    c.weighted = op.getWeights() != nullptr;
+    if (c.weighted)
+      read.requireF32(op.getWeights(), "the weights");
+    int64_t rows = dim(op.getSlot(), 0);
     c.rows = read.rows(rows);
     c.cols = read.number(dim(op.getX(), 1), "columns");
-    c.top_k = read.number(dim(op.getWeights(), 1), "top_k");
+    c.top_k = read.number(dim(op.getSlot(), 1), "top_k");
     c.ld_x = read.number(leadingDim(op.getX()), "a row of x"),
     c.ld_out = read.number(dim(op.getResult(), 1), "a row of the result");
     c.x_type = read.floatType(op.getX(), "x"), c.out_type = read.floatType(op.getResult(), "the result");

@@ -16,8 +16,8 @@ void CollDialect::initialize() {
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
   // Codegen attaches the models. Collectives have a kernel when they go by peer.
-  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, OwnRowsOp, PackOp, UnpackOp, SumPartsOp, AllReduceOp, ReduceScatterOp,
-                            AllGatherOp, DispatchOp, CombineOp>();
+  declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, OwnRowsOp, PackOp, UnpackOp, AllReduceOp, ReduceScatterOp, AllGatherOp,
+                            DispatchOp, CombineOp>();
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {

@@ -59,8 +59,8 @@ def Coll_PackOp : Coll_Op<"pack", [Pure]> {
   let description = [{
     Rank d of `size` holds experts [d share, (d + 1) share). With a `coordinate` (i32 [1], on axis ep) the ranks are those of the
     host, which begin at expert coordinate / size * size * share. A row goes into a piece once; a piece has room for all T rows, so
-    none is ever left out. `slot` [T, size]: the place of the row in each piece, -1 where it is not. `units` [size]: 16 bytes of
-    each piece that hold rows. `live` may hold several counts, as in moe.permute. codegen/kernels/coll/piece.h has the form of a
+    none is ever left out. `slot` [T, size]: where the row is among the T rows of each piece, one piece behind the other, -1 where it
+    is not; moe.combine adds up by it what coll.combine brings back. `units` [size]: 16 bytes of each piece that hold rows. `live` may hold several counts, as in moe.permute. codegen/kernels/coll/piece.h has the form of a
     piece.
   }];
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$ids, AnyRankedTensor:$weights, AnyRankedTensor:$live,
@@ -92,13 +92,6 @@ class Coll_Exchange<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, Inf
 }
 def Coll_DispatchOp : Coll_Exchange<"dispatch", "pieces of rows to the ranks of their experts: [size, bytes] to [size, bytes]">;
 def Coll_CombineOp : Coll_Exchange<"combine", "results back to the ranks that sent the rows: [size T, C] to [size T, C]">;
-
-def Coll_SumPartsOp : Coll_Op<"sum_parts", [Pure]> {
-  let summary = "adds up what the ranks said of each row: [size T, C] and slot [T, size] to [T, C], in their order, fp32 sums";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$slot, AnyRankedTensor:$live);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `slot` $slot `live` $live attr-dict `:` functional-type(operands, results)";
-}
 
 def Coll_SendOp : Coll_Op<"send"> {
   let summary = "rows to a neighbour on the axis: the next pipeline stage";

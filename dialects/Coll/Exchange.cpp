@@ -106,16 +106,3 @@ LogicalResult UnpackOp::verify() {
     return emitOpError() << "has " << rows->getDimSize(0) << " rows of " << size << " ranks, which do not divide them";
   return verifyPieces(*this, *pieces, size, rows->getDimSize(0) / size, *rows, ids->getDimSize(1));
 }
-
-LogicalResult SumPartsOp::verify() {
-  auto x = k31::shaped(*this, "x", getX(), "[size T, C]"), slot = k31::shaped(*this, "slot", getSlot(), "[T, size]"),
-       live = k31::shaped(*this, "live", getLive(), "[G]"), result = k31::shaped(*this, "result", getResult(), "[T, C]");
-  Type i32 = IntegerType::get(getContext(), 32);
-  if (failed(x) || failed(slot) || failed(live) || failed(result) || failed(k31::isElement(*this, "slot", *slot, i32)) ||
-      failed(k31::isElement(*this, "live", *live, i32)) || failed(k31::isReal(*this, "x", *x)) ||
-      failed(k31::isElement(*this, "result", *result, x->getElementType())) ||
-      failed(k31::sameSize(*this, "rows", "result", result->getDimSize(0), "slot", slot->getDimSize(0))) ||
-      failed(k31::sameSize(*this, "columns", "result", result->getDimSize(1), "x", x->getDimSize(1))))
-    return failure();
-  return k31::sameSize(*this, "rows", "x", x->getDimSize(0), "all ranks", slot->getDimSize(0) * slot->getDimSize(1));
-}

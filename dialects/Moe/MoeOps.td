@@ -61,10 +61,14 @@ def Moe_GroupedLinearOp : Moe_Op<"grouped_linear", [Pure]> {
 }
 
 def Moe_CombineOp : Moe_Op<"combine", [Pure]> {
-  let summary = "weighted sum of a token's expert rows: [R, C], weights [T, k], slot [T, k] to [T, C], fp32 sums";
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$weights, AnyRankedTensor:$slot, Moe_Live:$live);
+  let summary = "sum of a token's rows, weighted: [T k, C], weights [T, k], slot [T, k] to [T, C], fp32 sums in order of k";
+  let description = [{
+    A slot is the number of a row of x; -1 adds nothing. Without weights each row counts once: the sums of several ranks, one rank's
+    rows behind the other's.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, Optional<AnyRankedTensor>:$weights, AnyRankedTensor:$slot, Moe_Live:$live);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$x `weights` $weights `slot` $slot `live` $live attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x (`weights` $weights^)? `slot` $slot `live` $live attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 #endif

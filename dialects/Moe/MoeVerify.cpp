@@ -100,17 +100,20 @@ LogicalResult GroupedLinearOp::verify() {
 
 LogicalResult CombineOp::verify() {
   auto x = shaped(*this, "x", getX(), "[R, C]");
-  auto weights = shaped(*this, "weights", getWeights(), "[T, k]");
   auto slot = shaped(*this, "slot", getSlot(), "[T, k]");
   auto result = shaped(*this, "result", getResult(), "[T, C]");
-  if (failed(x) || failed(weights) || failed(slot) || failed(result) ||
-      failed(isGroupedLive(*this, getLive(), result->getDimSize(0))) || failed(isReal(*this, "x", *x)) ||
-      failed(isElement(*this, "weights", *weights, f32(*this))) || failed(isElement(*this, "slot", *slot, i32(*this))) ||
+  if (failed(x) || failed(slot) || failed(result) || failed(isGroupedLive(*this, getLive(), result->getDimSize(0))) ||
+      failed(isReal(*this, "x", *x)) || failed(isElement(*this, "slot", *slot, i32(*this))) ||
       failed(isReal(*this, "result", *result)))
     return failure();
-  if (weights->getShape() != slot->getShape())
-    return emitOpError() << "weights has shape " << shapeText(weights->getShape()) << ", but slot has shape "
-                         << shapeText(slot->getShape());
+  if (getWeights()) {
+    auto weights = shaped(*this, "weights", getWeights(), "[T, k]");
+    if (failed(weights) || failed(isElement(*this, "weights", *weights, f32(*this))))
+      return failure();
+    if (weights->getShape() != slot->getShape())
+      return emitOpError() << "weights has shape " << shapeText(weights->getShape()) << ", but slot has shape "
+                           << shapeText(slot->getShape());
+  }
   if (x->getDimSize(0) != slot->getNumElements())
     return emitOpError() << "x has " << x->getDimSize(0) << " rows, expected " << slot->getNumElements()
                          << " (tokens times choices)";

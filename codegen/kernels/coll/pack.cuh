@@ -50,7 +50,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
     place = goes ? count + place : -1;
     places[threadIdx.x] = place;
     if (mine)
-      args.slot(c)[row * c.size + rank] = place;
+      args.slot(c)[row * c.size + rank] = goes ? rank * c.room + place : -1;
     __syncthreads();
     for (int i = warp_id(); i < n; i += kWarps) {
       const int64_t to = places[i];

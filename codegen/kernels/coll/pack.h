@@ -1,7 +1,7 @@
 // Rows and their choices into a piece for each rank that holds one of the chosen experts (piece.h). Rank d of `size` holds
 // experts [first + d share, first + (d + 1) share); with `ranked` these ranks are the hosts' own, whose first expert follows from
-// the rank's coordinate on the axis of experts. A row goes into a piece once and rows keep their order. slot[t, d] is the place
-// of row t in piece d, -1 when no choice of it is held there; units[d] are the 16 bytes of piece d that hold rows.
+// the rank's coordinate on the axis of experts. A row goes into a piece once and rows keep their order. slot[t, d] is d room +
+// the place of row t in piece d, -1 when no choice of it is held there; units[d] are the 16 bytes of piece d that hold rows.
 #pragma once
 #include "codegen/kernels/coll/piece.h"
 #include "codegen/kernels/moe/live_rows.h"

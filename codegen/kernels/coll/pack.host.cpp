@@ -22,14 +22,15 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     int32_t count = 0;
     for (int64_t i = 0; i < live; ++i) {
       const int64_t row = rows.row(i);
-      int32_t place = -1;
+      int32_t slot = -1;
       if (args->goes(c, row, begin)) {
-        place = count++;
+        const int32_t place = count++;
+        slot = (int32_t)rank * c.room + place;
         memcpy(form.ids(pieces, rank, place), args->ids + row * c.top_k, c.top_k * 4);
         memcpy(form.weights(pieces, rank, place), args->weights + row * c.top_k, c.top_k * 4);
         memcpy(form.values(pieces, rank, place), element(args->x, c.type, row * c.ld_x), c.cols * bytes_of(c.type));
       }
-      args->slot(c)[row * c.size + rank] = place;
+      args->slot(c)[row * c.size + rank] = slot;
     }
     memcpy(form.count(pieces, rank), &count, sizeof count);
     args->units(c)[rank] = form.units(count);

@@ -10,10 +10,10 @@ template <Config c, int V> K31_DEVICE void sum_columns(const Args &args, int64_t
   float sum[V] = {};
 #pragma unroll 8
   for (int i = 0; i < c.top_k; ++i) {
-    int64_t slot = args.slot[row * c.top_k + i];
+    int64_t slot = args.slot(c)[row * c.top_k + i];
     if (slot < 0)
       continue;
-    float weight = args.weights[row * c.top_k + i];
+    const float weight = c.weighted ? args.weights()[row * c.top_k + i] : 1;
     Raw<c.x_type, V> x;
     x.load(args.x, slot * c.ld_x + col);
 #pragma unroll
@@ -22,7 +22,7 @@ template <Config c, int V> K31_DEVICE void sum_columns(const Args &args, int64_t
   }
   Raw<c.out_type, V> out;
   out.set(sum);
-  out.store(args.out, row * c.ld_out + col);
+  out.store(args.out(c), row * c.ld_out + col);
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
@@ -30,7 +30,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   const int64_t live = rows.count();
   bool vectors = false;
   if constexpr (c.ld_x % 8 == 0 && c.ld_out % 8 == 0)
-    vectors = aligned16(args.x) && aligned16(args.out);
+    vectors = aligned16(args.x) && aligned16(args.out(c));
   int32_t col = (blockIdx.x * t.threads() + threadIdx.x) * 8;
   for (int64_t i = blockIdx.y; i < live; i += gridDim.y) {
     const int64_t row = rows.row(i);

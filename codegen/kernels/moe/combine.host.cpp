@@ -14,15 +14,15 @@ namespace {
 
 constexpr int kColumns = 64;
 
-K31_INLINE void weighted_sum(const Args *args, int64_t row, int64_t col, int n) { // n in 1..16 columns
+K31_INLINE void sum_columns(const Args *args, int64_t row, int64_t col, int n) { // n in 1..16 columns
   const Config &c = k31_config;
   f32x16 acc = splat(0);
   for (int i = 0; i < c.top_k; ++i) {
-    int64_t slot = args->slot[row * c.top_k + i];
+    int64_t slot = args->slot(c)[row * c.top_k + i];
     if (slot >= 0)
-      acc += splat(args->weights[row * c.top_k + i]) * load_part(args->x, c.x_type, slot * c.ld_x + col, n);
+      acc += splat(c.weighted ? args->weights()[row * c.top_k + i] : 1) * load_part(args->x, c.x_type, slot * c.ld_x + col, n);
   }
-  store_part(args->out, c.out_type, row * c.ld_out + col, acc, n);
+  store_part(args->out(c), c.out_type, row * c.ld_out + col, acc, n);
 }
 
 } // namespace
@@ -35,8 +35,8 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
     int64_t row = rows.row(unit / parts), col = unit % parts * kColumns, end = col + kColumns < c.cols ? col + kColumns : c.cols;
     for (; col + kLanes <= end; col += kLanes)
-      weighted_sum(args, row, col, kLanes);
+      sum_columns(args, row, col, kLanes);
     if (col < end)
-      weighted_sum(args, row, col, (int)(end - col));
+      sum_columns(args, row, col, (int)(end - col));
   }
 }

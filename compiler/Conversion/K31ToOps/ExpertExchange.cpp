@@ -1,5 +1,6 @@
 #include "compiler/Conversion/K31ToOps/ExpertExchange.h"
 #include "compiler/LinkCost.h"
+#include "dialects/Moe/Moe.h"
 
 using namespace mlir;
 
@@ -41,8 +42,8 @@ Value ExchangeLeg::back(OpsBuilder &o, Value results) {
   const std::string name = "block_sparse_moe." + coll::stringifyAxis(axis).str() + ".";
   auto parts = coll::CombineOp::create(o.b, o.at(name + "combine"), results, came, axis, static_cast<uint64_t>(size),
                                        static_cast<uint64_t>(row));
-  return coll::SumPartsOp::create(o.b, o.at(name + "sum"), type.clone({type.getDimSize(0) / size, type.getDimSize(1)}), parts,
-                                  slot, sent);
+  return moe::CombineOp::create(o.b, o.at(name + "sum"), type.clone({type.getDimSize(0) / size, type.getDimSize(1)}), parts,
+                                Value(), slot, sent);
 }
 
 } // namespace k31

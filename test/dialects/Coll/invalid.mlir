@@ -169,11 +169,3 @@ func.func @f(%x: tensor<6x32xbf16>, %l: tensor<4xi32>) {
   %0 = coll.combine %x live %l over ep size 4 unit 64 : tensor<6x32xbf16>, tensor<4xi32>
   return
 }
-
-// -----
-
-func.func @f(%x: tensor<16x32xbf16>, %s: tensor<4x3xi32>, %l: tensor<1xi32>) {
-  // expected-error @below {{x has 16 rows, but all ranks has 12 rows}}
-  %0 = coll.sum_parts %x slot %s live %l : (tensor<16x32xbf16>, tensor<4x3xi32>, tensor<1xi32>) -> tensor<4x32xbf16>
-  return
-}

@@ -29,8 +29,8 @@ func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<4x2xi32>, %weights: tensor<
     -> (tensor<2x1296xui8>, tensor<2xi32>, tensor<16x2xi32>)
   // CHECK: [[BACK:%.+]] = coll.combine [[ROWS]] live [[LIVE]] over rail size 4 unit 64 : tensor<16x32xbf16>, tensor<4xi32>
   %back = coll.combine %rows live %row_live over rail size 4 unit 64 : tensor<16x32xbf16>, tensor<4xi32>
-  // CHECK: coll.sum_parts [[BACK]] slot [[SLOT]] live [[OWNLIVE]] : (
-  %sum = coll.sum_parts %back slot %slot live %own_live
+  // CHECK: moe.combine [[BACK]] slot [[SLOT]] live [[OWNLIVE]] : (
+  %sum = moe.combine %back slot %slot live %own_live
     : (tensor<16x32xbf16>, tensor<4x4xi32>, tensor<1xi32>) -> tensor<4x32xbf16>
   // CHECK: [[ALL:%.+]] = coll.all_gather
   %e = coll.all_gather %sum over tp size 2 : tensor<4x32xbf16>

@@ -196,6 +196,14 @@ func.func @f(%x: tensor<16x64xbf16>, %w: tensor<8x3xf32>, %s: tensor<8x3xi32>, %
 
 // -----
 
+func.func @f(%x: tensor<16x64xbf16>, %s: tensor<8x3xi32>, %live: tensor<1xi32>) {
+  // expected-error @below {{x has 16 rows, expected 24 (tokens times choices)}}
+  %0 = moe.combine %x slot %s live %live : (tensor<16x64xbf16>, tensor<8x3xi32>, tensor<1xi32>) -> tensor<8x64xbf16>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<16x64xbf16>, %w: tensor<8x2xf32>, %s: tensor<8x2xi32>, %live: tensor<1xi32>) {
   // expected-error @below {{result has 4 rows, but slot has 8 rows}}
   %0 = moe.combine %x weights %w slot %s live %live : (tensor<16x64xbf16>, tensor<8x2xf32>, tensor<8x2xi32>, tensor<1xi32>) -> tensor<4x64xbf16>

@@ -55,7 +55,7 @@ template <class Choose> void check(const Setting &s, Choose choose) {
       bool goes = false;
       for (int i = 0; i < s.top_k; ++i)
         goes |= ((int)ids.at(row, i) - first) >= rank * s.share && ((int)ids.at(row, i) - first) < (rank + 1) * s.share;
-      EXPECT_EQ(slot.at(row, rank), goes ? count : -1) << "row " << row << " rank " << rank;
+      EXPECT_EQ(slot.at(row, rank), goes ? rank * rows + count : -1) << "row " << row << " rank " << rank;
       if (!goes)
         continue;
       EXPECT_EQ(memcmp(form.ids(pieces.data(), rank, count), ids.as<int32_t>() + row * s.top_k, s.top_k * 4), 0);

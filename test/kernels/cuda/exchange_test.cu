@@ -1,7 +1,6 @@
-// coll.own_rows, coll.pack, coll.unpack, coll.sum_parts: rows on their way to their experts and back.
+// coll.own_rows, coll.pack, coll.unpack: rows on their way to their experts.
 #include "codegen/kernels/coll/own_rows.cuh"
 #include "codegen/kernels/coll/pack.cuh"
-#include "codegen/kernels/coll/sum_parts.cuh"
 #include "codegen/kernels/coll/unpack.cuh"
 #include "test/kernels/cuda/runner.h"
 
@@ -10,7 +9,6 @@ using _ZN3k317kernels8own_rows6ConfigE = k31::kernels::own_rows::Config;
 using _ZN3k317kernels4pack6ConfigE = k31::kernels::pack::Config;
 using _ZN3k317kernels4pack4TileE = k31::kernels::pack::Tile;
 using _ZN3k317kernels6unpack6ConfigE = k31::kernels::unpack::Config;
-using _ZN3k317kernels9sum_parts6ConfigE = k31::kernels::sum_parts::Config;
 using _ZN3k317kernels7RowTileE = k31::kernels::RowTile;
 
 using namespace k31::test;
@@ -78,9 +76,10 @@ template <Config c, class Choose> void pack(std::vector<int> live, int coordinat
         const int local = (int)ids.at(row, i) - first - d * c.share;
         goes |= local >= 0 && local < c.share;
       }
-      if ((int)slot.at(row, d) != (goes ? count : -1))
+      const int want = goes ? d * c.room + count : -1;
+      if ((int)slot.at(row, d) != want)
         return fail("row " + std::to_string(row) + " has slot " + std::to_string((int)slot.at(row, d)) + " of rank " +
-                    std::to_string(d) + ", expected " + std::to_string(goes ? count : -1));
+                    std::to_string(d) + ", expected " + std::to_string(want));
       if (!goes)
         continue;
       const int64_t at = PieceForm::kUnit + count * form.row_bytes();
@@ -169,33 +168,4 @@ constexpr Config odd{.rows = 24, .capacity = 8, .cols = 33, .top_k = 3, .size = 
 } // namespace unpack_test
 K31_CUDA_TEST("coll.unpack") {
   unpack_test::unpack<unpack_test::wide>({40, 0, 17, 1}), unpack_test::unpack<unpack_test::odd>({8, 3, 0});
-}
-
-namespace sum_parts_test {
-K31_CUDA_KERNEL(sum_parts)
-using namespace k31::kernels::sum_parts;
-template <Config c> void sum_parts(int live) {
-  Tensor x(c.type, c.size * c.room, c.cols), slot(DType::i32, c.rows, c.size), count(DType::i32, 1, 1),
-      out(c.type, c.rows, c.cols);
-  x.fill_normal(), count.set(0, 0, live);
-  slot.fill([] { return uniform_int(0, 3) ? uniform_int(0, c.room - 1) : -1; });
-  for (int d = 0; d < c.size; ++d)
-    slot.set(1, d, -1); // a row that went nowhere
-  start<c>({x.device(), slot.device<int32_t>(), count.device<int32_t>(), out.device()});
-  expect_close(
-      out, live,
-      [&](int64_t r, int64_t col) {
-        double sum = 0;
-        for (int d = 0; d < c.size; ++d)
-          if (slot.at(r, d) >= 0)
-            sum += x.at(d * c.room + (int)slot.at(r, d), col);
-        return sum;
-      },
-      1e-5);
-}
-constexpr Config wide{.rows = 20, .room = 20, .cols = 1096, .size = 16};
-constexpr Config odd{.rows = 20, .room = 20, .cols = 33, .size = 3, .type = DType::f32};
-} // namespace sum_parts_test
-K31_CUDA_TEST("coll.sum_parts") {
-  sum_parts_test::sum_parts<sum_parts_test::wide>(18), sum_parts_test::sum_parts<sum_parts_test::odd>(20);
 }

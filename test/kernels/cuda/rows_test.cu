@@ -61,22 +61,33 @@ template <Config c> void combine(int live) {
   slot.fill([] { return uniform_int(0, 3) ? uniform_int(0, c.rows * c.top_k - 1) : -1; });
   for (int i = 0; i < c.top_k; ++i)
     slot.set(1, i, -1); // a token without any expert here
-  start<c>({x.device(), weights.device<float>(), slot.device<int32_t>(), count.device<int32_t>(), out.device()});
+  Args args{x.device(), {}};
+  void **next = args.tail;
+  if (c.weighted)
+    *next++ = weights.device();
+  *next++ = slot.device(), *next++ = count.device(), *next++ = out.device();
+  start<c>(args);
   expect_close(
       out, live,
       [&](int64_t r, int64_t col) {
         double sum = 0;
         for (int i = 0; i < c.top_k; ++i)
           if (slot.at(r, i) >= 0)
-            sum += weights.at(r, i) * x.at((int)slot.at(r, i), col);
+            sum += (c.weighted ? weights.at(r, i) : 1) * x.at((int)slot.at(r, i), col);
         return sum;
       },
       1e-5);
 }
 constexpr Config wide{.rows = 20, .cols = 1096, .top_k = 16, .ld_x = 1096, .ld_out = 1104};
 constexpr Config odd{.rows = 20, .cols = 33, .top_k = 3, .ld_x = 35, .ld_out = 33, .x_type = DType::f32, .out_type = DType::f32};
+constexpr Config sums{.rows = 20, .cols = 1096, .top_k = 16, .ld_x = 1096, .ld_out = 1096, .weighted = 0};
+constexpr Config odd_sums{
+    .rows = 20, .cols = 33, .top_k = 3, .ld_x = 33, .ld_out = 33, .x_type = DType::f32, .out_type = DType::f32, .weighted = 0};
 } // namespace combine_test
-K31_CUDA_TEST("moe.combine") { combine_test::combine<combine_test::wide>(18), combine_test::combine<combine_test::odd>(20); }
+K31_CUDA_TEST("moe.combine") {
+  using namespace combine_test;
+  combine<wide>(18), combine<odd>(20), combine<sums>(18), combine<odd_sums>(20);
+}
 K31_CUDA_TEST("moe.combine.time") {
   if (!timing())
     return;
@@ -85,6 +96,6 @@ K31_CUDA_TEST("moe.combine.time") {
   Tensor x(DType::bf16, c.rows * 16, c.cols), weights(DType::f32, c.rows, 16), slot(DType::i32, c.rows, 16),
       count(DType::i32, 1, 1), out(DType::bf16, c.rows, c.cols);
   x.fill_fast(), weights.fill_fast(), count.set(0, 0, c.rows), slot.fill([] { return uniform_int(0, 4096 * 16 - 1); });
-  Args args{x.device(), weights.device<float>(), slot.device<int32_t>(), count.device<int32_t>(), out.device()};
+  Args args{x.device(), {weights.device(), slot.device(), count.device(), out.device()}};
   report("combine 4096 x 16 x 3584", time_us([&](int) { start<c>(args); }), 2.0 * 4096 * 17 * 3584);
 }
