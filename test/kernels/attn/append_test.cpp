@@ -110,7 +110,7 @@ TEST(Append, CodesAreRoundedToNearest) {
 }
 
 TEST(Append, NoLiveRows) {
-  BatchData batch({});
+  BatchData batch(std::vector<BatchData::Run>{});
   Tensor x(DType::bf16, 3, 16), pages(DType::bf16, 512, 16);
   k31_config = {3, 16, 0, 16, 16, 1, DType::bf16, DType::bf16};
   launch(k31_entry, Args{x.data(), pages.data(), batch.view()}, 3);

@@ -1,6 +1,7 @@
 // attn.kda against the recurrence of its header, token by token in fp64, for the token form and the chunk form.
 #include "codegen/kernels/attn/kda.h"
 #include "test/kernels/common/batch.h"
+#include "test/kernels/common/decay.h"
 #include "test/kernels/common/dense.h"
 #include "test/kernels/common/fixture.h"
 
@@ -12,23 +13,6 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 }
 
 namespace {
-
-enum class Decay { bounded, weak, strong, mixed };
-
-// Bounded: K3's gate, above -5. Strong: Kimi-Linear's softplus gate has no bound. Weak: the state never fades.
-float draw_decay(Decay d) {
-  switch (d) {
-  case Decay::bounded:
-    return uniform(-5, 0);
-  case Decay::weak:
-    return uniform(0, 1) < 0.5f ? 0 : uniform(-1e-3f, 0);
-  case Decay::strong:
-    return uniform(0, 1) < 0.1f ? -1e4f : uniform(-300, 0);
-  case Decay::mixed:
-    return uniform(0, 1) < 0.5f ? uniform(-0.1f, 0) : uniform(-90, -5);
-  }
-  return 0;
-}
 
 struct Case {
   int heads, dim, chunk;

@@ -164,7 +164,7 @@ K31_CUDA_TEST("attn.attend.rising") {
 }
 // Codes: any bytes but NaN, with scales of 2^-8.
 template <Config c> void measure(const std::vector<Batches::Run> &runs, const char *what) {
-  Batches batch(runs, 0);
+  Batches batch(runs, 0, c.blocks);
   const int rows = batch.live();
   Tensor q(DType::bf16, rows, c.ld_q), q_shared(DType::bf16, rows, c.ld_shared),
       pages(c.cache_type == DType::f8 ? DType::u8 : DType::bf16, batch.pool_rows(), c.cache_type == DType::f8 ? 656 : 576),
@@ -173,17 +173,12 @@ template <Config c> void measure(const std::vector<Batches::Run> &runs, const ch
   q.fill_fast(), q_shared.fill_fast(), pages.fill_fast();
   const float scale = 1.0f / 256;
   for (int64_t r = 0; c.cache_type == DType::f8 && r < pages.rows(); ++r) {
-    unsigned char *row = pages.host<unsigned char>() + r * 656;
+    unsigned char *row = pages.as<unsigned char>() + r * 656;
     for (int b = 0; b < 656; ++b)
       row[b] = (r * 656 + b) * 2654435761u >> 24 & 0xbe;
     for (int s = 0; s < 4; ++s)
       std::memcpy(row + 512 + 4 * s, &scale, 4);
   }
-  std::vector<int32_t> table;
-  for (int s = 0; s < batch.live_segments(); ++s)
-    for (int b = 0; b < c.blocks; ++b)
-      table.push_back(b < batch.columns - 1 ? batch.table[s * batch.columns + b] : 0);
-  Words<int32_t> blocks(table);
   double keys = 0;
   for (int r = 0; r < rows; ++r) {
     const int n = batch.position(r) + 1;
@@ -192,7 +187,6 @@ template <Config c> void measure(const std::vector<Batches::Run> &runs, const ch
     keys += c.top_k ? c.top_k : n;
   }
   Args args{q.device(), q_shared.device(), pages.device(), batch.view(), {}};
-  args.batch.block_table = blocks.device();
   int i = 0;
   if (c.top_k)
     args.tail[i++] = indices.device();

@@ -151,7 +151,7 @@ K31_CUDA_TEST("attn.index_select.wide") {
 template <Config c, Tile t = choose(c)> void planted(int rows) {
   constexpr int H = c.heads, D = c.head_dim;
   constexpr bool kCodes = c.cache_type == DType::i8;
-  Batches batch({{c.max_context - rows, rows}}, 0);
+  Batches batch({{c.max_context - rows, rows}}, 0, c.blocks);
   Tensor q(DType::bf16, rows, H * D), w(DType::f32, rows, H), out(DType::i32, rows, c.top_k),
       scratch(DType::u8, 1, workspace(c, t));
   Tensor pages(kCodes ? DType::u8 : DType::bf16, kCodes ? batch.pool_blocks : batch.pool_rows(), kCodes ? 256 * (D + 4) : D);
@@ -162,7 +162,7 @@ template <Config c, Tile t = choose(c)> void planted(int rows) {
       q.set(r, i, base + normal(0.1f));
   }
   if (kCodes) {
-    auto *bytes = pages.host<unsigned char>();
+    auto *bytes = pages.as<unsigned char>();
     const float scale = 1.0f / 4096;
     for (int64_t page = 0; page < batch.pool_blocks; ++page, bytes += 256 * (D + 4)) {
       for (int i = 0; i < 256 * D; ++i)
@@ -188,13 +188,7 @@ template <Config c, Tile t = choose(c)> void planted(int rows) {
     for (int b = 0; kCodes && b < 4; ++b)
       pages.set(row / 256, 256 * D + row % 256 * 4 + b, code.at(0, D + b));
   }
-  std::vector<int32_t> table; // of a batch has one column too many for a full context
-  for (int b = 0; b < c.blocks; ++b)
-    table.push_back(batch.table[b]);
-  Words<int32_t> blocks(table);
-  auto view = batch.view();
-  view.block_table = blocks.device();
-  start<c, t>({q.device(), w.device(), pages.device(), view, out.device<int32_t>(), scratch.device()});
+  start<c, t>({q.device(), w.device(), pages.device(), batch.view(), out.device<int32_t>(), scratch.device()});
   out.fetch();
   for (int r = 0; r < rows; ++r) {
     std::vector<int> found;

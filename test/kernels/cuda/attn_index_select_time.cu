@@ -11,28 +11,20 @@ using namespace k31::kernels::index_select;
 
 template <class S> void measure(const std::vector<Batches::Run> &runs) {
   constexpr Config c = S::config;
-  Batches batch(runs, 0);
+  Batches batch(runs, 0, c.blocks);
   Tensor q(DType::bf16, batch.rows(), 4096), w(DType::f32, batch.rows(), 32);
   Tensor pages(c.cache_type == DType::i8 ? DType::u8 : DType::bf16, batch.pool_rows(), c.cache_type == DType::i8 ? 132 : 128);
   Tensor out(DType::i32, batch.rows(), c.top_k), scratch(DType::u8, 1, workspace(c, choose(c)));
   q.fill_fast(), w.fill_fast(), pages.fill_fast();
   const float scale = 1.0f / 256;
   for (int64_t p = 0; c.cache_type == DType::i8 && p < batch.pool_blocks; ++p) {
-    unsigned char *page = pages.host<unsigned char>() + p * 256 * 132;
+    unsigned char *page = pages.as<unsigned char>() + p * 256 * 132;
     for (int i = 0; i < 256 * 128; ++i)
       page[i] = (p * 256 * 128 + i) * 2654435761u >> 24 & 0xbe;
     for (int i = 0; i < 256; ++i)
       std::memcpy(page + 256 * 128 + 4 * i, &scale, 4);
   }
-  // The table of a batch has one column too many for a full context.
-  std::vector<int32_t> table;
-  for (int s = 0; s < batch.live_segments(); ++s)
-    for (int b = 0; b < c.blocks; ++b)
-      table.push_back(b < batch.columns - 1 ? batch.table[s * batch.columns + b] : 0);
-  Words<int32_t> blocks(table);
-  auto view = batch.view();
-  view.block_table = blocks.device();
-  Args args{q.device(), w.device(), pages.device(), view, out.device<int32_t>(), scratch.device()};
+  Args args{q.device(), w.device(), pages.device(), batch.view(), out.device<int32_t>(), scratch.device()};
   double us = time_us([&](int) { start<S>(args); }, 5), keys = 0, pairs = 0;
   for (const auto &run : runs)
     keys += run.start + run.length, pairs += (double)run.length * (run.start + run.length);

@@ -1,5 +1,6 @@
 // attn.kda on CUDA against the recurrence token by token in fp64: outputs, states, forks, every kind of decay.
 #include "codegen/kernels/attn/kda.cuh"
+#include "test/kernels/common/decay.h"
 #include "test/kernels/cuda/batch.h"
 
 K31_CUDA_KERNEL(kda)
@@ -10,22 +11,6 @@ using _ZN3k317kernels3kda4TileE = k31::kernels::kda::Tile;
 namespace {
 using namespace k31::test;
 using namespace k31::kernels::kda;
-
-enum class Decay { bounded, weak, strong, mixed };
-
-float draw_decay(Decay d) {
-  switch (d) {
-  case Decay::bounded:
-    return uniform(-5, 0);
-  case Decay::weak:
-    return uniform(0, 1) < 0.5f ? 0 : uniform(-1e-3f, 0);
-  case Decay::strong:
-    return uniform(0, 1) < 0.1f ? -1e4f : uniform(-300, 0);
-  case Decay::mixed:
-    return uniform(0, 1) < 0.5f ? uniform(-0.1f, 0) : uniform(-90, -5);
-  }
-  return 0;
-}
 
 constexpr int kSlots = 10;
 

@@ -1,5 +1,6 @@
 // moe.grouped_linear: MXFP4 and bf16 weights in all forms, empty and crowded experts, pairs, ends of the range of scales.
 #include "codegen/kernels/moe/grouped_linear.cuh"
+#include "test/kernels/cuda/gated.h"
 #include "test/kernels/cuda/runner.h"
 
 // For the launch code: see runner.h.
@@ -12,10 +13,6 @@ namespace {
 
 using namespace k31::test;
 using namespace k31::kernels::grouped_linear;
-
-struct Gated {
-  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[1] / (1 + expf(-in[0])); }
-};
 
 double code_value(int code) {
   const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
@@ -62,14 +59,7 @@ void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale
     return sum;
   };
   expect_close(
-      out, live,
-      [&](int64_t r, int64_t col) {
-        if (!c.pair)
-          return dot(r, col);
-        double gate = dot(r, col / 16 * 32 + col % 16), up = dot(r, col / 16 * 32 + col % 16 + 16);
-        return gate * up / (1 + std::exp(-gate));
-      },
-      3e-5 * unit * (c.pair ? unit : 1));
+      out, live, [&](int64_t r, int64_t col) { return gated_dot<c.pair != 0>(r, col, dot); }, 3e-5 * unit * (c.pair ? unit : 1));
 }
 
 constexpr Config few{.rows = 24, .experts = 40, .n = 80, .k = 416, .ld_x = 424, .ld_out = 80, .out_type = DType::f32};

@@ -1,5 +1,6 @@
 // nn.linear: the four forms, pairs, epilogues with every kind of operand, views that are not aligned, dead rows.
 #include "codegen/kernels/nn/linear.cuh"
+#include "test/kernels/cuda/gated.h"
 #include "test/kernels/cuda/runner.h"
 
 K31_CUDA_KERNEL_MAPPED(linear)
@@ -8,10 +9,6 @@ namespace {
 
 using namespace k31::test;
 using namespace k31::kernels::linear;
-
-struct Situ { // gate, up
-  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] * in[1] / (1 + expf(-in[0])); }
-};
 
 // x [rows, k] and W [n, k]; the result is compared for `live` rows. `shift` elements before x and W make them unaligned.
 template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void product(int live, int shift = 0) {
@@ -37,15 +34,7 @@ template <class S, class T = Chosen<S>, class R = k31::kernels::NoRegion> void p
       sum += xv(r, k) * wv(n, k);
     return sum;
   };
-  expect_close(
-      out, live,
-      [&](int64_t r, int64_t col) {
-        if (!c.pair)
-          return dot(r, col);
-        double gate = dot(r, col / 16 * 32 + col % 16), up = dot(r, col / 16 * 32 + col % 16 + 16);
-        return gate * up / (1 + std::exp(-gate));
-      },
-      2e-4);
+  expect_close(out, live, [&](int64_t r, int64_t col) { return gated_dot<c.pair != 0>(r, col, dot); }, 2e-4);
 }
 
 struct thin {
@@ -126,10 +115,10 @@ static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::
 } // namespace
 
 K31_CUDA_TEST("nn.linear.thin") { product<thin>(1), product<thin>(5), product<thin>(8), product<thin16>(13); }
-K31_CUDA_TEST("nn.linear.thin_pairs") { product<pairs, Chosen<pairs>, Situ>(7); }
+K31_CUDA_TEST("nn.linear.thin_pairs") { product<pairs, Chosen<pairs>, Gated>(7); }
 K31_CUDA_TEST("nn.linear.more_rows") { product<wide64>(64), product<wide64>(37), product<wide200>(200), product<wide200>(129); }
 K31_CUDA_TEST("nn.linear.more_pairs") {
-  product<pairs64, Chosen<pairs64>, Situ>(50), product<pairs200, Chosen<pairs200>, Situ>(190);
+  product<pairs64, Chosen<pairs64>, Gated>(50), product<pairs200, Chosen<pairs200>, Gated>(190);
 }
 namespace {
 struct deep {
@@ -138,22 +127,22 @@ struct deep {
 } // namespace
 K31_CUDA_TEST("nn.linear.mapped") {
   product<few>(48), product<few>(33), product<few>(1);
-  product<deep>(300), product<deep>(129), product<wide200>(200), product<pairs200, Chosen<pairs200>, Situ>(190);
+  product<deep>(300), product<deep>(129), product<wide200>(200), product<pairs200, Chosen<pairs200>, Gated>(190);
 }
 K31_CUDA_TEST("nn.linear.mapped_tiles") {
   product<deep, mapped<128, 256>>(291), product<deep, mapped<128, 96>>(290), product<deep, mapped<64, 16>>(70);
   product<deep, mapped<64, 48>>(130), product<deep, mapped<64, 192>>(200), product<wide64, mapped<64, 96, 32>>(32);
-  product<wide64, mapped<64, 128, 16>>(16), product<pairs200, mapped<128, 64>, Situ>(190),
-      product<pairs64, mapped<64, 32>, Situ>(50);
+  product<wide64, mapped<64, 128, 16>>(16), product<pairs200, mapped<128, 64>, Gated>(190),
+      product<pairs64, mapped<64, 32>, Gated>(50);
 }
 K31_CUDA_TEST("nn.linear.cluster") {
   product<narrow<64, 12, 1096>>(64), product<narrow<64, 12, 1096>>(3), product<narrow<64, 12, 1096>>(0);
   product<narrow<64, 37, 2056>>(50), product<narrow<64, 3, 7168>>(17), product<narrow<64, 1536, 7168>>(64);
   product<narrow<100, 264, 1096>, cluster<128, 64, 3>>(100), product<narrow<200, 264, 1096>, cluster<128, 192, 7>>(129);
   product<deep, cluster<64, 256, 5>>(300), product<wide200, cluster<128, 96, 2>>(200), product<wide64, cluster<64, 128, 6>>(1);
-  product<pairs200, cluster<128, 64, 2>, Situ>(190), product<pairs64, cluster<64, 96, 4>, Situ>(50);
+  product<pairs200, cluster<128, 64, 2>, Gated>(190), product<pairs64, cluster<64, 96, 4>, Gated>(50);
 }
-K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Situ>(18); }
+K31_CUDA_TEST("nn.linear.plain") { product<odd>(19), product<fp32>(17), product<fp32_pairs, Chosen<fp32_pairs>, Gated>(18); }
 K31_CUDA_TEST("nn.linear.unaligned") { product<thin>(6, 1), product<wide64>(40, 3), product<few>(40, 2), product<deep>(200, 5); }
 K31_CUDA_TEST("nn.linear.no_rows") { product<thin>(0), product<wide200>(0), product<odd>(0), product<few>(0); }
 

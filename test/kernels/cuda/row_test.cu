@@ -47,77 +47,42 @@ template <class S, class T = Chosen<S>> void norm(int live, int shift = 0) {
       1e-5);
 }
 
+// The Config of a norm: x, and a gain of `length` values.
+struct NormOf {
+  int rows, cols, groups = 1;
+  DType x = DType::bf16, gain = DType::f32, out = DType::bf16;
+  int ld = cols, length = cols / groups, out_ld = cols;
+  constexpr operator Config() const {
+    return {.rows = rows,
+            .cols = cols,
+            .groups = groups,
+            .inputs = 2,
+            .kind = {0, 2},
+            .type = {(int)x, (int)gain},
+            .ld = {ld},
+            .length = {0, length},
+            .outputs = 1,
+            .out_type = {(int)out},
+            .out_ld = {out_ld},
+            .phases = 1,
+            .sums = {1}};
+  }
+};
 struct rows_few {
-  static constexpr Config config{.rows = 9,
-                                 .cols = 7168,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {1, 0},
-                                 .ld = {7184},
-                                 .length = {0, 7168},
-                                 .outputs = 1,
-                                 .out_type = {1},
-                                 .out_ld = {7168},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config = NormOf{.rows = 9, .cols = 7168, .ld = 7184};
 };
 struct rows_many {
-  static constexpr Config config{.rows = 300,
-                                 .cols = 7168,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {1, 1},
-                                 .ld = {7168},
-                                 .length = {0, 7168},
-                                 .outputs = 1,
-                                 .out_type = {0},
-                                 .out_ld = {7168},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config = NormOf{.rows = 300, .cols = 7168, .gain = DType::bf16, .out = DType::f32};
 };
 struct per_head {
-  static constexpr Config config{.rows = 33,
-                                 .cols = 24 * 128,
-                                 .groups = 24,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {0, 0},
-                                 .ld = {24 * 128},
-                                 .length = {0, 128},
-                                 .outputs = 1,
-                                 .out_type = {1},
-                                 .out_ld = {24 * 128},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config = NormOf{.rows = 33, .cols = 24 * 128, .groups = 24, .x = DType::f32};
 };
 struct odd {
-  static constexpr Config config{.rows = 33,
-                                 .cols = 3 * 37,
-                                 .groups = 3,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {1, 1},
-                                 .ld = {113},
-                                 .length = {0, 111},
-                                 .outputs = 1,
-                                 .out_type = {1},
-                                 .out_ld = {119},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config =
+      NormOf{.rows = 33, .cols = 3 * 37, .groups = 3, .gain = DType::bf16, .ld = 113, .length = 111, .out_ld = 119};
 };
 struct odd_long {
-  static constexpr Config config{.rows = 5,
-                                 .cols = 1999,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {0, 0},
-                                 .ld = {1999},
-                                 .length = {0, 1999},
-                                 .outputs = 1,
-                                 .out_type = {0},
-                                 .out_ld = {1999},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config = NormOf{.rows = 5, .cols = 1999, .x = DType::f32, .out = DType::f32};
 };
 struct reload {
   static constexpr Tile tile{.block = 128, .team = 128, .vector = 8, .keep = 0};
@@ -250,18 +215,7 @@ K31_CUDA_TEST("nn.map") { added<map>(17), added<map_odd>(18); }
 
 namespace {
 template <int rows> struct Timed {
-  static constexpr Config config{.rows = rows,
-                                 .cols = 7168,
-                                 .inputs = 2,
-                                 .kind = {0, 2},
-                                 .type = {1, 0},
-                                 .ld = {7168},
-                                 .length = {0, 7168},
-                                 .outputs = 1,
-                                 .out_type = {1},
-                                 .out_ld = {7168},
-                                 .phases = 1,
-                                 .sums = {1}};
+  static constexpr Config config = NormOf{.rows = rows, .cols = 7168};
 };
 template <int rows> void time_norm() {
   using S = Timed<rows>;
@@ -309,32 +263,34 @@ template <int rows> struct TimedMix {
 template <int threads, int kept> struct threads_of_row {
   static constexpr Tile tile{.block = threads, .team = threads, .vector = 8, .keep = kept};
 };
+template <int rows> struct MixTensors {
+  Tensor sources{DType::bf16, 9 * rows, 7168}, query{DType::f32, 1, 7168}, gain{DType::f32, 1, 7168}, count{DType::i32, 1, 1},
+      out{DType::bf16, rows, 7168};
+  Args args(int live) {
+    count.set(0, 0, live);
+    Args args{count.device<int32_t>(), {}};
+    for (int i = 0; i < 9; ++i)
+      args.tail[i] = sources.device<uint16_t>() + (int64_t)i * rows * 7168;
+    args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
+    return args;
+  }
+};
 template <int rows, class T = Chosen<TimedMix<rows>>> void time_mix() {
-  using S = TimedMix<rows>;
-  Tensor sources(DType::bf16, 9 * rows, 7168), query(DType::f32, 1, 7168), gain(DType::f32, 1, 7168), count(DType::i32, 1, 1),
-      out(DType::bf16, rows, 7168);
-  sources.fill_fast(), query.fill_fast(0.01f), gain.fill_fast(), count.set(0, 0, rows);
-  Args args{count.device<int32_t>(), {}};
-  for (int i = 0; i < 9; ++i)
-    args.tail[i] = sources.device<uint16_t>() + (int64_t)i * rows * 7168;
-  args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
+  MixTensors<rows> mix;
+  mix.sources.fill_fast(), mix.query.fill_fast(0.01f), mix.gain.fill_fast();
+  const Args args = mix.args(rows);
   report("mix of 9 and rms norm " + std::to_string(rows) + " x 7168, " + std::to_string(T::tile.split) + " x " +
              std::to_string(T::tile.block) + " threads",
-         time_us([&](int) { start<S, T, MixOfNine>(args); }), 20.0 * rows * 7168);
+         time_us([&](int) { start<TimedMix<rows>, T, MixOfNine>(args); }), 20.0 * rows * 7168);
 }
 static_assert(Chosen<TimedMix<8>>::tile.split == 2 && Chosen<TimedMix<66>>::tile.split == 2 &&
               Chosen<TimedMix<67>>::tile.split == 1);
 template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
-  using S = TimedMix<8>;
   constexpr int C = 7168;
-  Tensor sources(DType::bf16, 9 * 8, C), query(DType::f32, 1, C), gain(DType::f32, 1, C), count(DType::i32, 1, 1),
-      out(DType::bf16, 8, C);
-  sources.fill_normal(), query.fill_normal(0.02f), gain.fill_normal(), count.set(0, 0, live);
-  Args args{count.device<int32_t>(), {}};
-  for (int i = 0; i < 9; ++i)
-    args.tail[i] = sources.device<uint16_t>() + (int64_t)i * 8 * C;
-  args.tail[9] = query.device(), args.tail[10] = gain.device(), args.tail[11] = out.device();
-  start<S, T, MixOfNine>(args);
+  MixTensors<8> tensors;
+  auto &[sources, query, gain, count, out] = tensors;
+  sources.fill_normal(), query.fill_normal(0.02f), gain.fill_normal();
+  start<TimedMix<8>, T, MixOfNine>(tensors.args(live));
   std::vector<double> mix(C);
   double squares = 0;
   expect_close(

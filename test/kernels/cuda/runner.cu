@@ -13,10 +13,6 @@ std::vector<Case> &cases() {
   static std::vector<Case> all;
   return all;
 }
-std::mt19937 &random_engine() {
-  static std::mt19937 engine;
-  return engine;
-}
 bool timing() { return measure; }
 void fail(const std::string &message) {
   if (++failures <= 6)
@@ -59,7 +55,7 @@ kernels::EncodedMap encode(const kernels::TensorMap &map, const void *address) {
   return encoded;
 }
 
-Tensor &Tensor::fill_fast(float scale) {
+void Tensor::fill_fast(float scale) {
   uint32_t state = random_engine()();
   constexpr int64_t kDrawn = 1 << 22; // elements; larger arrays repeat them
   const int64_t drawn_rows = ld_ == cols_ && rows_ * cols_ > kDrawn ? kDrawn / cols_ + 1 : rows_;
@@ -79,7 +75,6 @@ Tensor &Tensor::fill_fast(float scale) {
     std::memcpy(bytes_.data() + offset(r, 0), bytes_.data() + offset(0, 0),
                 (size_t)(std::min(drawn_rows, rows_ - r) * ld_ * size_));
   changed_ = true;
-  return *this;
 }
 
 double time_us(const std::function<void(int)> &f, int repeats) {

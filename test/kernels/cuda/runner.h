@@ -5,19 +5,12 @@
 #pragma once
 #include "codegen/kernels/common/tensor_map.h"
 #include "codegen/kernels/common/tile.h"
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
+#include "test/kernels/common/host_tensor.h"
 #include <cuda_runtime.h>
 #include <functional>
-#include <random>
-#include <string>
-#include <vector>
 
 namespace k31::test {
 
-using kernels::DType;
 using kernels::Grid;
 
 // ---- the runner (runner.cu)
@@ -129,40 +122,13 @@ double time_us(const std::function<void(int)> &f, int repeats = 20);
 // Prints one line: time, the floor of its bytes at 4.26 TB/s or of its operations at 0.79 PFLOP/s, and the share reached.
 void report(const std::string &what, double us, double bytes, double flops = 0);
 
-// ---- random numbers; every test starts with the same state
-std::mt19937 &random_engine();
-inline float normal(float scale = 1) { return std::normal_distribution<float>(0, scale)(random_engine()); }
-inline int uniform_int(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_engine()); } // both ends
-inline float uniform(float low, float high) { return std::uniform_real_distribution<float>(low, high)(random_engine()); }
-
-inline float round_bf16(float v) {
-  uint32_t u;
-  std::memcpy(&u, &v, 4);
-  if (v != v)
-    return v;
-  u = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u;
-  std::memcpy(&v, &u, 4);
-  return v;
-}
-
-// A strided [rows, cols] array in host and device memory, poisoned between and around its rows. The device copy is made by the
-// first device() after a change on the host; fetch() brings results back.
-class Tensor {
+// A tensor with a copy in device memory, which the first device() after a change on the host makes; fetch() brings results back.
+class Tensor : public HostTensor {
 public:
-  static constexpr int64_t kGuard = 64;        // elements before and after
-  static constexpr uint8_t kPoisonByte = 0xff; // NaN in fp32 and bf16, -1 in i32
-
-  Tensor(DType type, int64_t rows, int64_t cols, int64_t ld = 0)
-      : type_(type), rows_(rows), cols_(cols), ld_(ld ? ld : cols), size_(kernels::bytes_of_type(type)),
-        bytes_((size_t)((rows_ * ld_ + 2 * kGuard) * size_), kPoisonByte) {}
+  using HostTensor::HostTensor;
   Tensor(const Tensor &) = delete;
   ~Tensor() { cudaFree(device_); }
 
-  DType type() const { return type_; }
-  int64_t rows() const { return rows_; }
-  int64_t cols() const { return cols_; }
-  int64_t ld() const { return ld_; }
-  template <class T = void> T *host() { return (T *)(bytes_.data() + kGuard * size_); }
   template <class T = void> T *device() {
     if (!device_)
       check(cudaMalloc(&device_, bytes_.size()), "memory of a tensor");
@@ -175,87 +141,17 @@ public:
     synchronize();
     check(cudaMemcpy(bytes_.data(), device_, bytes_.size(), cudaMemcpyDeviceToHost), "copy from the device");
   }
-
-  double at(int64_t r, int64_t c = 0) const {
-    const uint8_t *p = bytes_.data() + offset(r, c);
-    if (type_ == DType::u8)
-      return *p;
-    uint32_t u = 0;
-    std::memcpy(&u, p, size_);
-    if (type_ == DType::i32)
-      return (int32_t)u;
-    if (type_ == DType::bf16)
-      u <<= 16;
-    float f;
-    std::memcpy(&f, &u, 4);
-    return f;
-  }
-  void set(int64_t r, int64_t c, double v) {
-    changed_ = true;
-    uint8_t *p = bytes_.data() + offset(r, c);
-    if (type_ == DType::u8) {
-      *p = (uint8_t)v;
-    } else if (type_ == DType::i32) {
-      int32_t i = (int32_t)v;
-      std::memcpy(p, &i, 4);
-    } else {
-      float f = type_ == DType::bf16 ? round_bf16((float)v) : (float)v;
-      std::memcpy(p, (const char *)&f + (4 - size_), size_);
-    }
-  }
-  template <class F> Tensor &fill(F f, int64_t rows = -1) { // f() for each element of the first `rows` rows
-    for (int64_t r = 0; r < (rows < 0 ? rows_ : rows); ++r)
-      for (int64_t c = 0; c < cols_; ++c)
-        set(r, c, f());
-    return *this;
-  }
-  Tensor &fill_normal(float scale = 1, int64_t rows = -1) {
-    return fill([=] { return normal(scale); }, rows);
-  }
   // Normal-looking values for large timings, by a cheap generator.
-  Tensor &fill_fast(float scale = 1);
-
-  // True when nothing but [0, rows) x [0, cols) differs from poison.
-  bool untouched_outside(int64_t rows) const {
-    for (int64_t e = 0; e < (int64_t)bytes_.size() / size_; ++e) {
-      int64_t r = (e - kGuard) / ld_, c = (e - kGuard) % ld_;
-      if (e >= kGuard && r < rows && c < cols_)
-        continue;
-      for (int b = 0; b < size_; ++b)
-        if (bytes_[(size_t)(e * size_ + b)] != kPoisonByte)
-          return false;
-    }
-    return true;
-  }
+  void fill_fast(float scale = 1);
 
 private:
-  size_t offset(int64_t r, int64_t c) const { return (size_t)((kGuard + r * ld_ + c) * size_); }
-
-  DType type_;
-  int64_t rows_, cols_, ld_;
-  int size_;
-  std::vector<uint8_t> bytes_;
   void *device_ = nullptr;
-  bool changed_ = true;
 };
 
-// Compares the first `rows` rows with want(r, c), a double, within `tolerance` plus half an ulp of a bf16 output; also looks for
-// writes outside them. Fetches the tensor.
+// compare() with failures of this runner, after a fetch.
 template <class F> void expect_close(Tensor &got, int64_t rows, F want, double tolerance, const char *what = "out") {
   got.fetch();
-  int reported = 0;
-  for (int64_t r = 0; r < rows && reported < 4; ++r)
-    for (int64_t c = 0; c < got.cols() && reported < 4; ++c) {
-      double w = want(r, c), g = got.at(r, c), most = tolerance + (got.type() == DType::bf16 ? std::abs(w) / 256 : 0);
-      if (!(std::abs(g - w) <= most)) {
-        char text[200];
-        snprintf(text, sizeof text, "%s[%ld, %ld] is %g, expected %g within %g", what, (long)r, (long)c, g, w, most);
-        fail(text);
-        ++reported;
-      }
-    }
-  if (!got.untouched_outside(rows))
-    fail(std::string(what) + ": wrote outside its live rows or columns");
+  compare(got, rows, want, tolerance, what, fail);
 }
 
 } // namespace k31::test
