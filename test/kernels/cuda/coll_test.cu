@@ -1,10 +1,14 @@
-// coll.own_rows, coll.pack, coll.unpack: rows on their way to their experts.
+// The coll ops that are kernels of one rank: columns and rows of a rank, pieces of rows on their way to their experts.
+#include "codegen/kernels/coll/join.cuh"
 #include "codegen/kernels/coll/own_rows.cuh"
 #include "codegen/kernels/coll/pack.cuh"
+#include "codegen/kernels/coll/part.cuh"
 #include "codegen/kernels/coll/unpack.cuh"
 #include "test/kernels/cuda/runner.h"
 
 // For the launch code: see runner.h.
+using _ZN3k317kernels4join6ConfigE = k31::kernels::join::Config;
+using _ZN3k317kernels4part6ConfigE = k31::kernels::part::Config;
 using _ZN3k317kernels8own_rows6ConfigE = k31::kernels::own_rows::Config;
 using _ZN3k317kernels4pack6ConfigE = k31::kernels::pack::Config;
 using _ZN3k317kernels4pack4TileE = k31::kernels::pack::Tile;
@@ -12,6 +16,44 @@ using _ZN3k317kernels6unpack6ConfigE = k31::kernels::unpack::Config;
 using _ZN3k317kernels7RowTileE = k31::kernels::RowTile;
 
 using namespace k31::test;
+
+namespace join_test {
+K31_CUDA_KERNEL(join)
+using namespace k31::kernels::join;
+template <Config c> void join(int live) {
+  Tensor x(c.type, c.size * c.capacity, c.part), count(DType::i32, 1, 1), out(c.type, c.capacity, c.cols);
+  x.fill_normal(), count.set(0, 0, live);
+  start<c>({x.device(), count.device<int32_t>(), out.device()});
+  expect_close(out, live, [&](int64_t r, int64_t col) { return x.at(col / c.part * c.capacity + r, col % c.part); }, 0);
+}
+} // namespace join_test
+K31_CUDA_TEST("coll.join") {
+  using namespace join_test;
+  join<Config{.capacity = 70, .part = 640, .cols = 5120, .size = 8}>(70); // whole parts, 16 bytes at a time
+  join<Config{.capacity = 300, .part = 7, .cols = 27, .size = 4, .type = DType::f32}>(291);
+  join<Config{.capacity = 5, .part = 24, .cols = 61, .size = 3}>(4); // the last part is shorter, rows at odd places
+  join<Config{.capacity = 5, .part = 24, .cols = 61, .size = 3}>(0);
+}
+
+namespace part_test {
+K31_CUDA_KERNEL(part)
+using namespace k31::kernels::part;
+template <Config c> void part(int live, int rank) {
+  Tensor x(c.type, c.rows, c.cols, c.ld_x), count(DType::i32, 1, 1), coordinate(DType::i32, 1, 1), out(c.type, c.rows, c.part);
+  x.fill_normal(), count.set(0, 0, live), coordinate.set(0, 0, rank);
+  start<c>({x.device(), count.device<int32_t>(), coordinate.device<int32_t>(), out.device()});
+  expect_close(out, live, [&](int64_t r, int64_t i) { return rank * c.part + i < c.cols ? x.at(r, rank * c.part + i) : 0; }, 0);
+}
+} // namespace part_test
+K31_CUDA_TEST("coll.part") {
+  using namespace part_test;
+  for (int rank : {0, 3, 7})
+    part<Config{.rows = 300, .cols = 4096, .part = 512, .ld_x = 4096}>(299, rank);
+  for (int rank : {0, 1, 2, 3}) // the last one has some columns, or none
+    part<Config{.rows = 9, .cols = 13, .part = 5, .ld_x = 17, .type = DType::f32}>(7, rank);
+  part<Config{.rows = 9, .cols = 14, .part = 5, .ld_x = 17}>(9, 2);
+  part<Config{.rows = 9, .cols = 14, .part = 5, .ld_x = 17}>(0, 1);
+}
 
 namespace own_rows_test {
 K31_CUDA_KERNEL(own_rows)
