@@ -6,7 +6,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/xxhash.h"
 #include <atomic>
 #include <map>
 
@@ -22,20 +21,11 @@ static constexpr StringLiteral kGeneration = "cuda 1";
 static constexpr StringLiteral kAnyName = "k31_entry";
 
 static std::string symbolOf(const CudaKernel &kernel, StringRef source, const Target &target, const Nvrtc &nvrtc) {
-  std::string key;
-  auto add = [&](StringRef part) {
-    uint64_t size = part.size(); // so that no two lists of parts read the same
-    key.append(reinterpret_cast<const char *>(&size), sizeof size);
-    key.append(part.begin(), part.end());
-  };
-  add(kGeneration);
-  add(std::to_string(nvrtc.major()) + "." + std::to_string(nvrtc.minor()));
-  add(target.name());
-  add(source);
+  const std::string version = std::to_string(nvrtc.major()) + "." + std::to_string(nvrtc.minor());
+  SmallVector<StringRef> parts = {kGeneration, version, target.name(), source};
   for (const NvrtcHeader &header : cudaHeaders(kernel.name))
-    add(header.first), add(header.second);
-  XXH128_hash_t hash = xxh3_128bits(arrayRefFromStringRef(key));
-  return "k31_" + utohexstr(hash.high64, /*LowerCase=*/true, 16) + utohexstr(hash.low64, /*LowerCase=*/true, 16);
+    parts.append({header.first, header.second});
+  return symbolOf(parts);
 }
 
 static FailureOr<std::string> sourceOf(const CudaKernel &kernel, StringRef symbol) {

@@ -9,7 +9,6 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/xxhash.h"
 #include <atomic>
 #include <map>
 
@@ -34,18 +33,8 @@ static FailureOr<std::string> regionBitcode(Region &region) {
 }
 
 static std::string symbolOf(const HostKernel &kernel, StringRef region) {
-  std::string key;
-  auto add = [&](StringRef part) {
-    uint64_t size = part.size(); // so that no two lists of parts read the same
-    key.append(reinterpret_cast<const char *>(&size), sizeof size);
-    key.append(part.begin(), part.end());
-  };
-  add(kGeneration);
-  add(hostBitcode(kernel.name));
-  add(StringRef(reinterpret_cast<const char *>(kernel.config.data()), kernel.config.size() * sizeof(int32_t)));
-  add(region);
-  XXH128_hash_t hash = xxh3_128bits(arrayRefFromStringRef(key));
-  return "k31_" + utohexstr(hash.high64, /*LowerCase=*/true, 16) + utohexstr(hash.low64, /*LowerCase=*/true, 16);
+  const StringRef config(reinterpret_cast<const char *>(kernel.config.data()), kernel.config.size() * sizeof(int32_t));
+  return symbolOf({kGeneration, hostBitcode(kernel.name), config, region});
 }
 
 namespace {

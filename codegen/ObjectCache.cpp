@@ -1,4 +1,5 @@
 #include "codegen/ObjectCache.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -11,6 +12,17 @@
 using namespace llvm;
 
 namespace k31 {
+
+std::string symbolOf(ArrayRef<StringRef> parts) {
+  std::string all;
+  for (StringRef part : parts) {
+    uint64_t size = part.size(); // so that no two lists of parts read the same
+    all.append(reinterpret_cast<const char *>(&size), sizeof size);
+    all.append(part.begin(), part.end());
+  }
+  XXH128_hash_t hash = xxh3_128bits(arrayRefFromStringRef(all));
+  return "k31_" + utohexstr(hash.high64, /*LowerCase=*/true, 16) + utohexstr(hash.low64, /*LowerCase=*/true, 16);
+}
 
 // A hash of the object follows it, so that a damaged file is made again.
 static std::string checked(StringRef bytes) {

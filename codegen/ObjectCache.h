@@ -1,12 +1,16 @@
 // Compiled objects by content, in a folder that several compilers may share at the same time: files appear whole, a file that
 // another compiler has taken away is made again.
 #pragma once
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
 
 namespace k31 {
+
+// The symbol of a kernel, which is its key in the cache too: a hash of all that its code follows from, in order.
+std::string symbolOf(llvm::ArrayRef<llvm::StringRef> parts);
 
 class ObjectCache {
 public:

@@ -207,12 +207,18 @@ def full_disk(work, good, plan):
     print("full disk: no file system can be mounted here; the limit of file sizes was tried")
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def work_folder(description):
+    """The folder that the command line names with --work, new and empty."""
+    ap = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--work", required=True, help="folder to write to")
     work = os.path.abspath(ap.parse_args().work)
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
+    return work
+
+
+def main():
+    work = work_folder(__doc__)
     good, plan = checkpoints(work)
     plans(work, good, plan)
     requests(work, good, plan)

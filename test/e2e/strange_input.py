@@ -4,7 +4,6 @@ garbage, output that nobody takes. As bad_input.py: one line, the right exit cod
 
     strange_input.py --work DIR
 """
-import argparse
 import os
 import shutil
 import subprocess
@@ -155,11 +154,7 @@ def lost_output(work, plan):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--work", required=True, help="folder to write to")
-    work = os.path.abspath(ap.parse_args().work)
-    shutil.rmtree(work, ignore_errors=True)
-    os.makedirs(work)
+    work = bad_input.work_folder(__doc__)
     plan = os.path.join(work, "good.k31")
     call("k31c", "compile", MODEL, *SMALL, "--cache-dir", os.path.join(os.path.dirname(work), "kernels"), "-o", plan)
     no_files(work, plan)

@@ -40,5 +40,10 @@ K31_DEVICE void decode_word(uint32_t codes, uint32_t factor, uint32_t (&pair)[4]
   for (int j = 0; j < 4; ++j)
     pair[j] = multiply_bf16x2(pair[j], factor);
 }
+// Eight columns of x as pairs in the same order.
+K31_DEVICE void order_as_decoded(const uint4 &v, uint32_t (&pair)[4]) {
+  pair[0] = __byte_perm(v.x, v.z, 0x5410), pair[1] = __byte_perm(v.x, v.z, 0x7632);
+  pair[2] = __byte_perm(v.y, v.w, 0x5410), pair[3] = __byte_perm(v.y, v.w, 0x7632);
+}
 
 } // namespace k31::kernels

@@ -129,8 +129,8 @@ private:
   K31_DEVICE static void store(unsigned char *to, int row, int q, const uint4 (&v)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const uint32_t pairs[4] = {__byte_perm(v[i].x, v[i].z, 0x5410), __byte_perm(v[i].x, v[i].z, 0x7632),
-                                 __byte_perm(v[i].y, v[i].w, 0x5410), __byte_perm(v[i].y, v[i].w, 0x7632)};
+      uint32_t pairs[4];
+      order_as_decoded(v[i], pairs);
 #pragma unroll
       for (int j = 0; j < 4; ++j)
         *(uint32_t *)(wide::word_at(to + i / 2 * kChunk, row, (i * 4 + j) % 8) + q * 4) = pairs[j];

@@ -111,9 +111,7 @@ template <ProductTile t> struct Turn {
       uint32_t b[kM][4];
 #pragma unroll
       for (int m = 0; m < kM; ++m) {
-        const uint4 v = x[m][word];
-        b[m][0] = __byte_perm(v.x, v.z, 0x5410), b[m][1] = __byte_perm(v.x, v.z, 0x7632);
-        b[m][2] = __byte_perm(v.y, v.w, 0x5410), b[m][3] = __byte_perm(v.y, v.w, 0x7632);
+        order_as_decoded(x[m][word], b[m]);
       }
 #pragma unroll
       for (int i = 0; i < kN; ++i) {

@@ -31,17 +31,6 @@ template <Config c> struct Row {
 
 K31_DEVICE Mass mass_of(float weight) { return (Mass)(weight * 35184372088832.0f); } // 2^45: exact but for what is below 1
 
-K31_DEVICE uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-// splitmix64, stream `seed`, number `counter`: 53 bits in [0, 1).
-K31_DEVICE double random_unit(uint64_t seed, uint64_t counter) {
-  const uint64_t step = 0x9e3779b97f4a7c15u;
-  return (double)(mix(mix(seed + step) + step * (counter + 1)) >> 11) * (1.0 / 9007199254740992.0);
-}
-
 // Exclusive sum over the threads of the block; `total` gets the sum of all. Begins and ends with a barrier.
 template <Tile t> K31_DEVICE Mass block_prefix(Mass v, Mass *scratch, Mass &total) {
   Mass before = warp_prefix(v);

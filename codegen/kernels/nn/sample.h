@@ -30,6 +30,17 @@ struct Params {
   uint64_t counter; // tokens drawn before in this sequence
 };
 
+constexpr uint64_t mix_bits(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+// splitmix64, stream `seed`, number `counter`: 53 bits in [0, 1).
+constexpr double random_unit(uint64_t seed, uint64_t counter) {
+  const uint64_t step = 0x9e3779b97f4a7c15u;
+  return (double)(mix_bits(mix_bits(seed + step) + step * (counter + 1)) >> 11) * (1.0 / 9007199254740992.0); // 2^-53
+}
+
 struct Args {
   const float *logits;  // [L, vocab]
   const Params *params; // [L]

@@ -6,7 +6,7 @@
 #include "codegen/kernels/common/host.h"
 
 using namespace k31::kernels;
-using sample::Args, sample::Config, sample::Params;
+using sample::Args, sample::Config, sample::Params, sample::random_unit;
 
 extern "C" {
 extern const Config k31_config;
@@ -115,17 +115,6 @@ K31_INLINE Candidate limit_of(Candidate *c, int64_t count, double target) {
     }
   }
   return limit;
-}
-
-K31_INLINE uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-// splitmix64, stream `seed`, number `counter`: 53 bits in [0, 1).
-K31_INLINE double random_unit(uint64_t seed, uint64_t counter) {
-  const uint64_t step = 0x9e3779b97f4a7c15u;
-  return (double)(mix(mix(seed + step) + step * (counter + 1)) >> 11) * 0x1p-53;
 }
 
 K31_INLINE int32_t draw(const Row &row, const Params &params, float highest, Candidate *workspace) {
