@@ -104,8 +104,11 @@ public:
 private:
   using Owned = std::unique_ptr<Sequence>;
 
-  // engine.cpp: requests and the step
+  // engine.cpp
   Result<Owned> check(Request request, std::vector<int32_t> tokens);
+  Sequence *held(SequenceId id, Result<void> &error);
+
+  // engine_step.cpp: what runs, and what comes of it
   bool choose();
   bool schedule();
   Result<void> run_batch();
@@ -115,6 +118,7 @@ private:
   void end(Sequence &sequence, Finish finish, std::optional<Error> error = {});
   void fail_non_finite(Sequence &sequence, std::string reason);
   void collect();
+  uint32_t awaiting() const;
 
   // engine_memory.cpp: who owns which blocks and slots
   void admit();
@@ -142,10 +146,8 @@ private:
     std::vector<std::pair<SequenceId, uint32_t>> awaited;
   };
   Run &run_at(uint32_t place) { return runs[(first_run + place) % runs.size()]; }
-  uint32_t awaiting() const;
 
   static StatePlace place(const Sequence &s) { return {s.table, s.slot, s.done}; }
-  Sequence *held(SequenceId id, Result<void> &error);
 
   Executor &executor;
   const ModelFacts &model;
