@@ -1,12 +1,14 @@
 // coll ops that are kernels of one rank, and those that move bytes between ranks when a kernel does it (`via peer`).
 #include "dialects/Coll/Coll.h"
 #include "codegen/KernelModels.h"
-#include "codegen/Operands.h"
+#include "codegen/PeerForm.h"
+#include "codegen/RowConfig.h"
 #include "codegen/kernels/coll/join.h"
 #include "codegen/kernels/coll/own_rows.h"
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/peer.h"
+#include "codegen/kernels/coll/sum_row.h"
 #include "codegen/kernels/coll/unpack.h"
 
 using namespace llvm;
@@ -89,8 +91,15 @@ struct UnpackModel : KernelOp::ExternalModel<UnpackModel, coll::UnpackOp> {
   }
 };
 
-// Of areas on a GPU: blocks that all run at once beside others, and 32 KiB that each writes at a time. On the host one task.
-constexpr int32_t kCudaBlocks = 128, kCudaRegion = 2048, kHostRegion = 16384;
+// What every kernel that exchanges by peer needs to know of its area; a diagnostic when there are too many ranks.
+FailureOr<kernels::peer::Config> peerConfig(OpReader &read, Operation *op, int64_t ranks, const Target &target) {
+  if (ranks > kernels::kMaxPeers)
+    return op->emitOpError() << "goes by peer over " << ranks << " ranks, at most " << kernels::kMaxPeers << " are possible";
+  const kernels::PeerArea form = peerForm(target, read.number(ranks, "ranks"));
+  kernels::peer::Config c;
+  c.ranks = form.ranks, c.blocks = form.blocks, c.region = form.region;
+  return c;
+}
 
 template <class Op> struct PeerModel : KernelOp::ExternalModel<PeerModel<Op>, Op> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
@@ -99,11 +108,10 @@ template <class Op> struct PeerModel : KernelOp::ExternalModel<PeerModel<Op>, Op
     constexpr bool sums = std::is_same_v<Op, coll::AllReduceOp> || std::is_same_v<Op, coll::ReduceScatterOp>;
     auto op = cast<Op>(o);
     OpReader read(o, target);
-    peer::Config c;
-    c.ranks = read.number(op.getSize(), "ranks");
-    if (c.ranks > kernels::kMaxPeers)
-      return op.emitOpError() << "goes by peer over " << c.ranks << " ranks, at most " << kernels::kMaxPeers << " are possible";
-    c.blocks = target.isCuda() ? kCudaBlocks : 1, c.region = target.isCuda() ? kCudaRegion : kHostRegion;
+    FailureOr<peer::Config> area = peerConfig(read, o, op.getSize(), target);
+    if (failed(area))
+      return failure();
+    peer::Config c = *area;
     int64_t words = static_cast<int64_t>(bytesOf(op.getX()) / 16);
     if constexpr (sums)
       c.type = read.floatType(op.getX(), "x");
@@ -124,6 +132,28 @@ template <class Op> struct PeerModel : KernelOp::ExternalModel<PeerModel<Op>, Op
   }
 };
 
+struct SumRowModel : KernelOp::ExternalModel<SumRowModel, coll::SumRowOp> {
+  FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
+    auto op = cast<coll::SumRowOp>(o);
+    OpReader read(o, target);
+    FailureOr<kernels::peer::Config> area = peerConfig(read, o, op.getSize(), target);
+    FailureOr<kernels::row::Config> row = rowConfig(read, op.rowInputs(), op.getResults(), op.getGroups(), op.getBody());
+    if (failed(area) || failed(row))
+      return failure();
+    kernels::sum_row::Config c;
+    c.peer = *area, c.row = *row;
+    const int64_t rows = dim(op.getSum(), 0), bytes = static_cast<int64_t>(bytesOf(op.getSum())) / rows;
+    c.peer.form = op.getScatter() ? kernels::peer::scatter : kernels::peer::sum;
+    c.peer.type = read.floatType(op.getX(), "x");
+    c.peer.words = read.number(bytes / 16, "words of a row");
+    c.at = read.number(op.getAt(), "the sum"), c.rows = read.number(rows, "rows");
+    if (bytes % 16 || c.peer.words > c.peer.region)
+      return op.emitOpError() << "has rows of " << bytes << " bytes; they go by peer as whole words of 16 bytes, at most "
+                              << c.peer.region << " of them";
+    return read.spec("coll.sum_row", c, {1, "one task: it waits for the other ranks", {}});
+  }
+};
+
 } // namespace
 
 void registerCollKernelModels(DialectRegistry &registry) {
@@ -138,6 +168,7 @@ void registerCollKernelModels(DialectRegistry &registry) {
     coll::AllGatherOp::attachInterface<PeerModel<coll::AllGatherOp>>(*context);
     coll::DispatchOp::attachInterface<PeerModel<coll::DispatchOp>>(*context);
     coll::CombineOp::attachInterface<PeerModel<coll::CombineOp>>(*context);
+    coll::SumRowOp::attachInterface<SumRowModel>(*context);
   });
 }
 

@@ -1,6 +1,7 @@
 // A kernel's Config as a dictionary of its fields, by the visitor `Config::fields` that each kernel header has.
 //
-// Fields that have their default are left out, trailing defaults of an array too; element types are named: x_type = "bf16".
+// Fields that have their default are left out, trailing defaults of an array too; element types are named: x_type = "bf16". A
+// Config of which another one is made is a dictionary in its dictionary.
 #pragma once
 #include "codegen/kernels/common/types.h"
 #include "mlir/IR/Builders.h"
@@ -63,6 +64,11 @@ template <size_t N> std::string fromAttribute(mlir::Attribute a, int32_t (&v)[N]
   return "";
 }
 
+// A field that is a Config itself: of a kernel that is made of others.
+template <class C>
+concept IsConfig = requires { C::fields([](const char *, auto) {}); };
+template <IsConfig C> mlir::Attribute toAttribute(mlir::Builder &b, const C &v);
+
 template <class C, class Fn> void eachField(Fn &&fn) {
   C::fields([&](const char *name, auto member) {
     static_assert(std::is_member_object_pointer_v<decltype(member)>);
@@ -83,6 +89,10 @@ template <class C> mlir::DictionaryAttr configToDictionary(mlir::MLIRContext *co
   return fields.getDictionary(context);
 }
 
+namespace config_detail {
+template <IsConfig C> mlir::Attribute toAttribute(mlir::Builder &b, const C &v) { return configToDictionary(b.getContext(), v); }
+} // namespace config_detail
+
 // A field that the kernel does not have, or of the wrong kind, is an error.
 template <class C> llvm::LogicalResult configFromDictionary(mlir::DictionaryAttr fields, C &config, EmitError emitError) {
   config = C();
@@ -93,7 +103,16 @@ template <class C> llvm::LogicalResult configFromDictionary(mlir::DictionaryAttr
     mlir::Attribute value = fields.get(name);
     if (!value || !ok)
       return;
-    std::string expected = config_detail::fromAttribute(value, config.*member);
+    std::string expected;
+    using Field = std::remove_reference_t<decltype(config.*member)>;
+    if constexpr (config_detail::IsConfig<Field>) {
+      if (auto inner = llvm::dyn_cast<mlir::DictionaryAttr>(value))
+        ok = succeeded(configFromDictionary(inner, config.*member, emitError));
+      else
+        expected = "a dictionary of fields";
+    } else {
+      expected = config_detail::fromAttribute(value, config.*member);
+    }
     if (!expected.empty()) {
       emitError() << "field '" << name << "' of the kernel's Config is " << value << "; expected " << expected;
       ok = false;

@@ -33,9 +33,12 @@ template <size_t N> std::string literal(const int32_t (&v)[N]) {
   return "{" + join(map_range(values, [](int32_t x) { return std::to_string(x); }), ", ") + "}";
 }
 
+template <config_detail::IsConfig C> std::string initialiser(const C &value);
+template <config_detail::IsConfig C> std::string literal(const C &value) { return initialiser(value); }
+
 // "{.rows = 8, .x_type = DType::bf16}": fields that differ from their default, in the order of the visitor, which is the order
 // of the declaration.
-template <class C> std::string initialiser(const C &value) {
+template <config_detail::IsConfig C> std::string initialiser(const C &value) {
   C defaults;
   std::string text;
   config_detail::eachField<C>([&](StringRef name, auto member) {

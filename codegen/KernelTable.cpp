@@ -10,6 +10,7 @@
 #include "codegen/kernels/coll/pack.h"
 #include "codegen/kernels/coll/part.h"
 #include "codegen/kernels/coll/peer.h"
+#include "codegen/kernels/coll/sum_row.h"
 #include "codegen/kernels/coll/unpack.h"
 #include "codegen/kernels/moe/combine.h"
 #include "codegen/kernels/moe/grouped_linear.h"
@@ -55,6 +56,7 @@ static constexpr Entry kKernels[] = {
     {"coll.pack", wordsOf<kernels::pack::Config>},
     {"coll.part", wordsOf<kernels::part::Config>},
     {"coll.peer", wordsOf<kernels::peer::Config>},
+    {"coll.sum_row", wordsOf<kernels::sum_row::Config>},
     {"coll.unpack", wordsOf<kernels::unpack::Config>},
     {"moe.combine", wordsOf<kernels::combine::Config>},
     {"moe.grouped_linear", wordsOf<kernels::grouped_linear::Config>},

@@ -1,8 +1,8 @@
 // nn ops as kernels.
 #include "dialects/NN/NN.h"
 #include "codegen/KernelModels.h"
-#include "codegen/Operands.h"
 #include "codegen/Regions.h"
+#include "codegen/RowConfig.h"
 #include "codegen/kernels/nn/embed.h"
 #include "codegen/kernels/nn/gather.h"
 #include "codegen/kernels/nn/head_linear.h"
@@ -16,46 +16,6 @@ using namespace mlir;
 
 namespace k31 {
 namespace {
-
-using kernels::DType;
-using kernels::kMaxOperands;
-using kernels::OperandKind;
-
-// Fills one slot of the operand arrays of a Config: kind, type, row distance and length.
-void readOperand(OpReader &read, Value value, int64_t rows, int64_t cols, int64_t groups, StringRef what, int32_t &kind,
-                 int32_t &type, int32_t &ld, int32_t &length) {
-  std::optional<OperandKind> fits = operandKind(tensorOf(value), rows, cols, groups);
-  if (!fits) {
-    if (!read.failed())
-      read.refuse() << what << " of type " << value.getType() << " does not broadcast over [" << rows << ", " << cols << "] in "
-                    << groups << (groups == 1 ? " group" : " groups");
-    return;
-  }
-  kind = static_cast<int32_t>(*fits);
-  type = static_cast<int32_t>(read.floatType(value, what));
-  bool rowwise = *fits == OperandKind::element || *fits == OperandKind::row_scalar;
-  (rowwise ? ld : length) = read.number(rowwise ? leadingDim(value) : dim(value, 0), what);
-}
-
-void readResults(OpReader &read, ResultRange results, int32_t &count, int32_t (&types)[kMaxOperands],
-                 int32_t (&ld)[kMaxOperands]) {
-  if (results.size() > static_cast<size_t>(kMaxOperands)) {
-    read.refuse() << "has " << results.size() << " results; a kernel stores " << kMaxOperands;
-    return;
-  }
-  count = static_cast<int32_t>(results.size());
-  for (auto [i, result] : enumerate(results)) {
-    types[i] = static_cast<int32_t>(read.floatType(result, "a result"));
-    ld[i] = read.number(dim(result, 1), "a row of a result");
-  }
-}
-
-bool tooMany(OpReader &read, ValueRange operands) {
-  if (operands.size() <= static_cast<size_t>(kMaxOperands))
-    return false;
-  read.refuse() << "has " << operands.size() << " operands of its region; a kernel takes " << kMaxOperands;
-  return true;
-}
 
 struct EmbedModel : KernelOp::ExternalModel<EmbedModel, nn::EmbedOp> {
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
@@ -147,30 +107,20 @@ template <class Op> struct RowModel : KernelOp::ExternalModel<RowModel<Op>, Op> 
   FailureOr<KernelSpec> selectKernel(Operation *o, const Target &target) const {
     auto op = cast<Op>(o);
     OpReader read(o, target);
-    kernels::row::Config c;
     if (op.getResults().empty())
       return read.refuse() << "has no result";
-    int64_t rows = dim(op.getResults()[0], 0), cols = dim(op.getResults()[0], 1);
-    c.rows = read.rows(rows);
-    c.cols = read.number(cols, "columns");
+    int64_t groups = 1;
     if constexpr (std::is_same_v<Op, nn::RowOp>)
-      c.groups = read.number(op.getGroups(), "groups");
-    if (tooMany(read, op.getInputs()))
+      groups = op.getGroups();
+    FailureOr<kernels::row::Config> c = rowConfig(read, op.getInputs(), op.getResults(), groups, op.getBody());
+    if (failed(c))
       return failure();
-    c.inputs = static_cast<int32_t>(op.getInputs().size());
-    for (auto [i, input] : enumerate(op.getInputs()))
-      readOperand(read, input, rows, cols, c.groups, "an operand", c.kind[i], c.type[i], c.ld[i], c.length[i]);
-    readResults(read, op.getResults(), c.outputs, c.out_type, c.out_ld);
-    FailureOr<RegionPhases> phases = analyzeRegion(op.getBody());
-    if (failed(phases))
-      return failure();
-    c.phases = phases->count();
-    for (auto [p, sums] : enumerate(phases->sums))
-      c.sums[p] = static_cast<int32_t>(sums.size());
+    const int64_t rows = dim(op.getResults()[0], 0), cols = dim(op.getResults()[0], 1);
+    c->rows = read.rows(rows);
     // Each op of the region counts as one product; elements are read once a phase from cache.
     uint64_t ops = op.getBody().front().getOperations().size();
-    uint64_t units = rows * (c.phases ? c.groups : (cols + 255) / 256);
-    return read.spec("nn.row", c,
+    uint64_t units = rows * (c->phases ? c->groups : (cols + 255) / 256);
+    return read.spec("nn.row", *c,
                      splitWork({uint64_t(rows) * cols * ops, bytesOf(o->getOperands()) + bytesOf(o->getResults()), units}));
   }
 };

@@ -306,11 +306,22 @@ private:
     Value area;
     FlatSymbolRefAttr kernel;
     DenseI32ArrayAttr grid;
+    SmallVector<Value> more;
+    SmallVector<int32_t> access;
     if (const plan::Launch *launch = c.launch()) {
       if (launch->kernel() >= kernelSymbols.size())
         return refuse("kernel " + Twine(launch->kernel()) + " of " + Twine(kernelSymbols.size()) + " does a collective");
-      if (launch->args()->size() == 0)
-        return refuse("a kernel without arguments does a collective");
+      const uint32_t first = c.live() ? 3 : 2; // behind source, live and destination
+      if (launch->args()->size() <= first)
+        return refuse("a kernel with " + Twine(launch->args()->size()) + " arguments does a collective");
+      for (uint32_t i = first; i + 1 < launch->args()->size(); ++i) {
+        const plan::Slice &arg = *launch->args()->Get(i);
+        FailureOr<Value> buffer = slice(arg);
+        if (failed(buffer) || failed(inRange(arg.access(), plan::Access::MAX, "an access")))
+          return failure();
+        more.push_back(*buffer);
+        access.push_back(static_cast<int32_t>(arg.access()));
+      }
       FailureOr<Value> last = slice(*launch->args()->Get(launch->args()->size() - 1));
       if (failed(last))
         return failure();
@@ -322,7 +333,7 @@ private:
         ir::CollectiveOp::create(builder, loc, static_cast<ir::CollectiveKind>(c.op()), static_cast<ir::MeshAxis>(c.axis()),
                                  static_cast<ir::Transport>(c.transport()), builder.getStringAttr(plan::EnumNameDType(c.dtype())),
                                  c.count(), *from, *to, live, area, c.live_unit(), c.peer(), c.stream(), label(c.label()), kernel,
-                                 grid, c.launch() ? c.launch()->block_x() : 1, c.launch() ? c.launch()->smem() : 0);
+                                 grid, c.launch() ? c.launch()->block_x() : 1, c.launch() ? c.launch()->smem() : 0, more, access);
     return giveNotes(op, c.notes());
   }
 

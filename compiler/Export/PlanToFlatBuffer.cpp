@@ -370,10 +370,14 @@ private:
     if (failed(find(op, kernelNumber, *op.getKernel(), kernel)))
       return failure();
     std::vector<fb::Offset<plan::Slice>> args;
-    for (auto [buffer, access] : {std::pair(op.getSource(), ir::Access::read), std::pair(op.getLive(), ir::Access::read),
-                                  std::pair(op.getDest(), ir::Access::write), std::pair(op.getArea(), ir::Access::update)}) {
-      if (!buffer)
-        continue; // no live pieces
+    SmallVector<std::pair<Value, ir::Access>> all = {{op.getSource(), ir::Access::read}};
+    if (op.getLive())
+      all.emplace_back(op.getLive(), ir::Access::read);
+    all.emplace_back(op.getDest(), ir::Access::write);
+    for (auto [buffer, access] : llvm::zip(op.getMore(), op.getAccess()))
+      all.emplace_back(buffer, static_cast<ir::Access>(access));
+    all.emplace_back(op.getArea(), ir::Access::update);
+    for (auto [buffer, access] : all) {
       auto arg = slice(op, buffer, access);
       if (failed(arg))
         return failure();

@@ -18,6 +18,8 @@ SmallVector<Use> planir::usesOf(Operation *command) {
       uses.push_back({collective.getDest(), Access::write});
     if (Value live = collective.getLive())
       uses.push_back({live, Access::read});
+    for (auto [buffer, access] : llvm::zip(collective.getMore(), collective.getAccess())) // of the row op on its sum
+      uses.push_back({buffer, static_cast<Access>(access)});
     if (Value area = collective.getArea())
       uses.push_back({area, Access::update});
   } else if (auto copy = dyn_cast<CopyOp>(command)) {

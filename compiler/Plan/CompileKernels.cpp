@@ -30,12 +30,16 @@ std::string elementText(StringRef field, int32_t value) {
   return at < names.size() ? names[at].str() : std::to_string(value);
 }
 
-// "rows = 8, x_type = bf16, kind = [element, column]": the Config for people.
-std::string textOf(DictionaryAttr config) {
+// "rows = 8, x_type = bf16, kind = [element, column], row.cols = 16": the Config for people.
+std::string textOf(DictionaryAttr config, const std::string &prefix = "") {
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::interleaveComma(config, stream, [&](NamedAttribute field) {
-    stream << field.getName().getValue() << " = ";
+    if (auto inner = dyn_cast<DictionaryAttr>(field.getValue())) {
+      stream << textOf(inner, prefix + field.getName().str() + ".");
+      return;
+    }
+    stream << prefix << field.getName().getValue() << " = ";
     if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
       stream << number.getValue();
     else if (auto name = dyn_cast<StringAttr>(field.getValue()))

@@ -1,61 +1,15 @@
 // A map or row whose result another one reads becomes part of it: the value in between is not stored, or stored beside the result
 // where others read it too.
-#include "codegen/Operands.h"
 #include "codegen/Regions.h"
 #include "compiler/Transforms/FusedRegion.h"
 #include "compiler/Transforms/Fusions.h"
+#include "compiler/Transforms/Rowwise.h"
 #include "dialects/Moe/Moe.h"
 
 using namespace mlir;
 
 namespace k31 {
 namespace {
-
-// What nn.map and nn.row have in common.
-struct Rowwise {
-  Operation *op = nullptr;
-  Value live;
-  ValueRange inputs;
-  ArrayAttr fused;
-  int64_t groups = 1;
-  Region *body = nullptr;
-  bool isRow = false;
-
-  static Rowwise of(Operation *op) {
-    if (auto map = dyn_cast_or_null<nn::MapOp>(op))
-      return {op, map.getLive(), map.getInputs(), map.getFusedAttr(), 1, &map.getBody(), false};
-    if (auto row = dyn_cast_or_null<nn::RowOp>(op))
-      return {op,  row.getLive(), row.getInputs(), row.getFusedAttr(), static_cast<int64_t>(row.getGroups()), &row.getBody(),
-              true};
-    return {};
-  }
-  ArrayRef<int64_t> shape() const { return cast<RankedTensorType>(op->getResult(0).getType()).getShape(); }
-  // Its operands broadcast the same way when it runs in `count` groups.
-  bool runsIn(int64_t count) const {
-    return llvm::all_of(inputs, [&](Value input) {
-      auto type = cast<RankedTensorType>(input.getType());
-      return operandKind(type, shape()[0], shape()[1], groups) == operandKind(type, shape()[0], shape()[1], count);
-    });
-  }
-};
-
-// Where the fused op can stand: at the consumer when nobody reads the producer before it, else at the producer when the
-// consumer's other operands are known there.
-Operation *placeOf(const Rowwise &producer, const Rowwise &consumer) {
-  Block *block = consumer.op->getBlock();
-  bool readBefore = llvm::any_of(producer.op->getUsers(), [&](Operation *user) {
-    Operation *inBlock = block->findAncestorOpInBlock(*user);
-    return !inBlock || inBlock->isBeforeInBlock(consumer.op);
-  });
-  if (!readBefore)
-    return consumer.op;
-  bool knownBefore = llvm::all_of(consumer.inputs, [&](Value input) {
-    Operation *definition = input.getDefiningOp();
-    return !definition || definition == producer.op || definition->getBlock() != block ||
-           definition->isBeforeInBlock(producer.op);
-  });
-  return knownBefore ? producer.op : nullptr;
-}
 
 // The fused op, or nothing and why not.
 struct Outcome {
@@ -73,7 +27,7 @@ Outcome fuse(const Rowwise &producer, const Rowwise &consumer) {
     return refuse("one sums over groups of columns and the other over other groups or whole rows");
   bool isRow = producer.isRow || consumer.isRow;
   int64_t groups = producer.isRow ? producer.groups : consumer.groups;
-  Operation *place = placeOf(producer, consumer);
+  Operation *place = placeOf(producer.op, consumer);
   if (!place)
     return refuse("others read the value before the rest of the operands is known");
   if (!producer.runsIn(groups) || !consumer.runsIn(groups))

@@ -64,6 +64,13 @@ void noteFusion(Operation *created, Operation *producer, Operation *consumer, Va
   note(created, {"fusion", nameOf(consumer) + " into " + nameOf(producer), text + " and a launch less", {}});
 }
 
+void noteSum(Operation *created, Operation *sum, Operation *row) {
+  inheritNotes(created, {sum, row});
+  const std::string reason = llvm::formatv(
+      "a launch less; what a block has summed of {0} bytes goes on in it, and is stored for others", bytesOf(sum->getResult(0)));
+  note(created, {"fusion", nameOf(row) + " into " + nameOf(sum), reason, {}});
+}
+
 void noteApart(Operation *consumer, Operation *producer, const Twine &why) {
   note(consumer, {"apart", nameOf(consumer) + " from " + nameOf(producer), why.str(), {}});
 }

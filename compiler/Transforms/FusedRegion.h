@@ -36,6 +36,9 @@ bool isRowsOfExperts(mlir::Value offsets, mlir::Value live);
 void noteFusion(mlir::Operation *created, mlir::Operation *producer, mlir::Operation *consumer, mlir::Value between,
                 bool alsoRead = false);
 
+// The note of a sum over the ranks and the row op that reads it, both gone soon, as `created`.
+void noteSum(mlir::Operation *created, mlir::Operation *sum, mlir::Operation *row);
+
 // The note of a fusion that was not made: `consumer` stays behind `producer`, because `why`.
 void noteApart(mlir::Operation *consumer, mlir::Operation *producer, const llvm::Twine &why);
 

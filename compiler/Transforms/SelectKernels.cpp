@@ -28,6 +28,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     }
     notePlacement(getOperation(), (*known)->isCuda());
     chooseTransports(getOperation(), (*known)->isCuda());
+    fuseSums(getOperation(), **known); // of sums whose transport is known
     Builder b(&getContext());
     // All ops are asked, so that one run shows every op without a kernel.
     getOperation()->walk([&](KernelOp op) {

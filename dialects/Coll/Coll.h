@@ -2,6 +2,7 @@
 #pragma once
 #include "dialects/Coll/CollMesh.h"
 #include "dialects/Interfaces/KernelOp.h"
+#include "dialects/NN/NN.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

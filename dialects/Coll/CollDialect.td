@@ -10,5 +10,6 @@ def Coll_Dialect : Dialect {
     Level 2. Ops name the mesh axis they work over and its size; shapes are per rank. An op over an axis of size 1 folds to its
     operand. Dispatch and combine move a static capacity of rows; live counts are device data.
   }];
+  let dependentDialects = ["::k31::nn::NNDialect"]; // regions of coll.sum_row
 }
 #endif

@@ -1,4 +1,5 @@
 #include "dialects/Coll/Coll.h"
+#include "dialects/Support/KeepConstants.h"
 #include "dialects/Support/Verify.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -11,13 +12,14 @@ using namespace k31::coll;
 #include "dialects/Coll/CollEnums.cpp.inc"
 
 void CollDialect::initialize() {
+  addInterfaces<k31::KeepConstants>();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Coll/CollOps.cpp.inc"
       >();
   // Codegen attaches the models. Collectives have a kernel when they go by peer.
   declarePromisedInterfaces<k31::KernelOp, JoinOp, PartOp, OwnRowsOp, PackOp, UnpackOp, AllReduceOp, ReduceScatterOp, AllGatherOp,
-                            DispatchOp, CombineOp>();
+                            DispatchOp, CombineOp, SumRowOp>();
 }
 
 template <typename Op> static OpFoldResult foldAlone(Op op) {

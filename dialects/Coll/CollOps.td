@@ -93,6 +93,29 @@ class Coll_Exchange<string mnemonic, string text> : Coll_Op<mnemonic, [Pure, Inf
 def Coll_DispatchOp : Coll_Exchange<"dispatch", "pieces of rows to the ranks of their experts: [size, bytes] to [size, bytes]">;
 def Coll_CombineOp : Coll_Exchange<"combine", "results back to the ranks that sent the rows: [size T, C] to [size T, C]">;
 
+def Coll_SumRowOp : Coll_Op<"sum_row", [Pure]> {
+  let summary = "the sum over the ranks and the nn.row or nn.map that reads it, in one kernel: [T, C] to the sum and the row's results";
+  let description = [{
+    An all_reduce by peer, or with `scatter` a reduce_scatter ([T, C] to a share of T / size rows), and the region of a row op on it.
+    `sum` holds all rows of what it stands for; the results are those of the live rows. The region has an argument for each of
+    `inputs` and, as number `at`, one for the sum; `groups` and `fused` are those of nn.row. select-kernels makes it; over one rank it
+    becomes the row op.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$live, Variadic<AnyRankedTensor>:$inputs, Coll_Axis:$axis, I64Attr:$size,
+                       UnitAttr:$scatter, I64Attr:$at, StrArrayAttr:$fused, DefaultValuedAttr<I64Attr, "1">:$groups);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs AnyRankedTensor:$sum, Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $fused `of` $x `over` $axis `size` $size (`scatter` $scatter^)? `at` $at `live` $live (`groups` $groups^)? `(` $inputs `)`
+    attr-dict-with-keyword $body `:` functional-type(operands, results)
+  }];
+  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    // The operands of the row op: the inputs, and the sum as number `at`.
+    ::llvm::SmallVector<::mlir::Value> rowInputs();
+  }];
+}
+
 def Coll_SendOp : Coll_Op<"send"> {
   let summary = "rows to a neighbour on the axis: the next pipeline stage";
   let arguments = (ins AnyRankedTensor:$x, Coll_Axis:$axis, I64Attr:$peer);

@@ -38,6 +38,22 @@ static void printLaunchArgs(OpAsmPrinter &printer, Operation *, OperandRange arg
   printer << ')';
 }
 
+// The same behind `with`, or nothing.
+static ParseResult parseMoreArgs(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &args,
+                                 SmallVectorImpl<Type> &types, DenseI32ArrayAttr &access) {
+  if (succeeded(parser.parseOptionalKeyword("with")))
+    return parseLaunchArgs(parser, args, types, access);
+  access = parser.getBuilder().getDenseI32ArrayAttr({});
+  return success();
+}
+
+static void printMoreArgs(OpAsmPrinter &printer, Operation *op, OperandRange args, TypeRange types, DenseI32ArrayAttr access) {
+  if (args.empty())
+    return;
+  printer << "with ";
+  printLaunchArgs(printer, op, args, types, access);
+}
+
 #include "dialects/Plan/PlanDialect.cpp.inc"
 #include "dialects/Plan/PlanEnums.cpp.inc"
 

@@ -208,17 +208,19 @@ def Plan_CollectiveOp : Plan_Op<"collective", [AttrSizedOperandSegments, Declare
     `live` of a dispatch or combine: i32, one a rank of the axis. Of the piece for rank r the first live[r] times `unit` bytes hold
     rows.
     `by` (transport peer): the kernel that does it, launched with source, live, destination and `area`, memory of the arena of kind
-    shared that holds the peers' addresses, flags and what they write.
+    shared that holds the peers' addresses, flags and what they write. `with` (of sums): what else the kernel reads and writes, the
+    live rows, operands and results of the row op on the sum; they stand in front of the area.
   }];
   let arguments = (ins Plan_CollectiveKind:$kind, Plan_MeshAxis:$axis, Plan_Transport:$transport, StrAttr:$dtype, I64Attr:$count,
                        Plan_Buffer:$source, Plan_Buffer:$dest, Optional<Plan_Buffer>:$live, Optional<Plan_Buffer>:$area,
                        DefaultValuedAttr<I64Attr, "0">:$unit, DefaultValuedAttr<I32Attr, "0">:$peer, I32Attr:$stream,
                        OptionalAttr<StrAttr>:$label, OptionalAttr<FlatSymbolRefAttr>:$kernel, OptionalAttr<DenseI32ArrayAttr>:$grid,
-                       DefaultValuedAttr<I32Attr, "1">:$block, DefaultValuedAttr<I32Attr, "0">:$smem);
+                       DefaultValuedAttr<I32Attr, "1">:$block, DefaultValuedAttr<I32Attr, "0">:$smem, Variadic<Plan_Buffer>:$more,
+                       DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$access);
   let assemblyFormat = [{
     $kind `over` $axis `via` $transport $dtype `count` $count $source `to` $dest
     (`live` $live^ `:` type($live) `unit` $unit)? (`by` $kernel^ `grid` $grid `block` $block `smem` $smem)?
-    (`in` $area^ `:` type($area))? (`peer` $peer^)? `on` $stream ($label^)? attr-dict
+    (`in` $area^ `:` type($area))? custom<MoreArgs>($more, type($more), $access) (`peer` $peer^)? `on` $stream ($label^)? attr-dict
     `:` type($source) `to` type($dest)
   }];
   let hasVerifier = 1;

@@ -172,20 +172,26 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
-LogicalResult LaunchOp::verify() {
-  if (getAccess().size() != getArgs().size())
-    return emitOpError() << "has " << getArgs().size() << " arguments, but " << getAccess().size() << " accesses";
-  for (int32_t access : getAccess())
+static LogicalResult haveAccess(Operation *op, OperandRange args, ArrayRef<int32_t> accesses) {
+  if (accesses.size() != args.size())
+    return op->emitOpError() << "has " << args.size() << " arguments, but " << accesses.size() << " accesses";
+  for (int32_t access : accesses)
     if (!symbolizeAccess(access))
-      return emitOpError() << "has access " << access << ", expected 0 (read), 1 (write) or 2 (update)";
+      return op->emitOpError() << "has access " << access << ", expected 0 (read), 1 (write) or 2 (update)";
+  for (Value arg : args)
+    if (failed(isBuffer(op, "an argument", arg)))
+      return failure();
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (failed(haveAccess(*this, getArgs(), getAccess())))
+    return failure();
   if (getGrid().size() != 3 || llvm::any_of(getGrid(), [](int32_t size) { return size < 1; }))
     return emitOpError() << "expected a grid of three sizes of 1 or more, found " << shapeText(SmallVector<int64_t>(getGrid()));
   if (failed(atLeast(*this, {{"block", static_cast<int32_t>(getBlock())}}, 1)) ||
       failed(atLeast(*this, {{"smem", static_cast<int32_t>(getSmem())}}, 0)))
     return failure();
-  for (Value arg : getArgs())
-    if (failed(isBuffer(*this, "an argument", arg)))
-      return failure();
   for (Attribute attribute : getMaps().value_or(ArrayAttr::get(getContext(), {}))) {
     auto map = cast<DictionaryAttr>(attribute);
     for (StringRef field : {"arg", "columns", "rows", "row_bytes", "box_columns", "box_rows"})
@@ -226,6 +232,11 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError() << (peer ? "goes by peer, which needs a kernel, its grid and an area"
                                   : "has a kernel or an area; collectives that go by peer do");
   if (getArea() && failed(isBuffer(*this, "area", getArea())))
+    return failure();
+  if (const bool sums = getKind() == CollectiveKind::all_reduce || getKind() == CollectiveKind::reduce_scatter;
+      !getMore().empty() && (!peer || !sums))
+    return emitOpError() << "has arguments of a row op; sums that go by peer may have them";
+  if (failed(haveAccess(*this, getMore(), getAccess())))
     return failure();
   return isOnStream(*this, getStream());
 }

@@ -17,7 +17,7 @@
 namespace k31 {
 
 constexpr uint16_t kPlanMajor = 1;
-constexpr uint16_t kPlanMinor = 4;
+constexpr uint16_t kPlanMinor = 5;
 
 constexpr size_t kPlanTrailerBytes = 32;
 

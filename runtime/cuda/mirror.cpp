@@ -25,7 +25,7 @@ Result<void> Mirror::reserve(const Driver &with, const plan::Plan &of, std::span
 
 bool Mirror::copied(const plan::Slice &slice, Shown shown) const {
   const plan::ArenaKind kind = plan->arenas()->Get(slice.arena())->kind();
-  if (kind == plan::ArenaKind::weights || slice.bytes() == 0)
+  if (kind == plan::ArenaKind::weights || kind == plan::ArenaKind::shared || slice.bytes() == 0) // peers write to shared ones
     return false;
   return shown == Shown::all || (kind != plan::ArenaKind::cache && kind != plan::ArenaKind::state);
 }

@@ -18,7 +18,7 @@ public:
   Result<void> reserve(const Driver &driver, const plan::Plan &plan, std::span<const Memory> arenas);
   bool reserved() const { return !bases.empty(); }
 
-  // The launch's arguments; those that `shown` leaves out, and weights, hold zeros.
+  // The launch's arguments; those that `shown` leaves out, weights and shared areas hold zeros.
   std::span<const std::span<const std::byte>> take(const plan::Launch &launch, Shown shown, Stream stream, Result<void> &result);
   Result<void> give_back(const plan::Launch &launch, Shown shown, Stream stream) const;
 

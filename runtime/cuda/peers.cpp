@@ -8,7 +8,7 @@ namespace k31::cuda {
 Result<std::unique_ptr<Peers>> Peers::connect(const Driver &driver, const plan::Plan &plan, std::span<const Memory> arenas,
                                               const comm::Communicator &ranks, Stream stream) {
   std::unique_ptr<Peers> made(new Peers(driver));
-  if (ranks.size() == 1 || ranks.world().alone())
+  if (ranks.size() == 1)
     return made;
   K31_ASSIGN(const std::vector<PeerArea> areas, peer_areas(plan));
   for (const PeerArea &area : areas) {
@@ -27,7 +27,7 @@ Result<std::unique_ptr<Peers>> Peers::connect(const Driver &driver, const plan::
     table.rank = int32_t(group.rank());
     for (uint32_t r = 0; r < group.size(); ++r) {
       Address base = arena.address();
-      if (r != group.rank()) {
+      if (r != group.rank() && !ranks.world().alone()) {
         K31_ASSIGN(base, made->map(members[r], area.arena, places[r].handle));
         base += places[r].begin;
       }

@@ -3,6 +3,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/dtype.h"
 #include "runtime/plan/peers.h"
+#include "runtime/schema/launches.h"
 
 namespace k31::cuda {
 
@@ -214,19 +215,20 @@ Result<void> Program::replay() const {
 
 Result<void> Program::step(const Step &before, const Step &after, Event begin, Event end) const {
   const Stream stream = streams[0];
+  const auto observed = [&](const plan::Launch &launch) -> Result<void> {
+    K31_TRY(before(launch));
+    K31_CUDA(driver, event_record(begin, stream), where(launch.label()) + ": cannot be timed");
+    K31_TRY(issue(launch, stream, false));
+    K31_CUDA(driver, event_record(end, stream), where(launch.label()) + ": cannot be timed");
+    K31_CUDA(driver, stream_synchronize(stream),
+             cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " failed"));
+    return after(launch);
+  };
   for (uint32_t i = 0; i < entry.commands()->size(); ++i)
     switch (entry.commands_type()->GetEnum<plan::Command>(i)) {
-    case plan::Command::Launch: {
-      const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
-      K31_TRY(before(launch));
-      K31_CUDA(driver, event_record(begin, stream), where(launch.label()) + ": cannot be timed");
-      K31_TRY(issue(launch, stream, false));
-      K31_CUDA(driver, event_record(end, stream), where(launch.label()) + ": cannot be timed");
-      K31_CUDA(driver, stream_synchronize(stream),
-               cat(where(launch.label()), ": kernel ", quote(plan.kernels()->Get(launch.kernel())->name()->str()), " failed"));
-      K31_TRY(after(launch));
+    case plan::Command::Launch:
+      K31_TRY(observed(*entry.commands()->GetAs<plan::Launch>(i)));
       break;
-    }
     case plan::Command::Copy: {
       const plan::Copy &c = *entry.commands()->GetAs<plan::Copy>(i);
       K31_TRY(copy(*c.source(), *c.dest(), c.source()->bytes(), c.label(), stream));
@@ -234,7 +236,7 @@ Result<void> Program::step(const Step &before, const Step &after, Event begin, E
     }
     case plan::Command::Collective: {
       const plan::Collective &c = *entry.commands()->GetAs<plan::Collective>(i);
-      K31_TRY(issue(c, stream, false));
+      K31_TRY(plan::has_row(c) && by_peer(c, ranks) ? observed(*c.launch()) : issue(c, stream, false));
       break;
     }
     default:

@@ -25,7 +25,7 @@ bool wait(plan::PeerTable *table, uint32_t looks) {
 } // namespace
 
 Result<void> Peers::connect(const plan::Plan &plan, const std::vector<Memory> &arenas, const comm::Communicator &ranks) {
-  if (ranks.size() == 1 || ranks.world().alone())
+  if (ranks.size() == 1)
     return {};
   K31_ASSIGN(const std::vector<PeerArea> areas, peer_areas(plan));
   for (const PeerArea &area : areas) {
@@ -41,7 +41,7 @@ Result<void> Peers::connect(const plan::Plan &plan, const std::vector<Memory> &a
     table->wait = wait;
     for (uint32_t r = 0; r < group.size(); ++r) {
       std::byte *base = arena.bytes().data();
-      if (r != group.rank()) {
+      if (r != group.rank() && !ranks.world().alone()) {
         auto mapped = map(places[r].process, places[r].file, arena.bytes().size());
         if (!mapped)
           return context(cat("the memory of rank ", r, " of axis ", plan::EnumNameMeshAxis(area.axis)),

@@ -4,6 +4,7 @@
 #include "runtime/device.h"
 #include "runtime/plan/dtype.h"
 #include "runtime/plan/peers.h"
+#include "runtime/schema/launches.h"
 #include <algorithm>
 #include <cstring>
 
@@ -144,7 +145,7 @@ struct Preparer {
     if (by_peer(c, communicator)) {
       const auto &args = *c.launch()->args();
       program.steps.push_back({code.functions[c.launch()->kernel()], program.pointers.data() + program.pointers.size(),
-                               address(*args[args.size() - 1]), 0, 0, nullptr, &c, &group, live});
+                               address(*args[args.size() - 1]), 0, 0, plan::has_row(c) ? c.launch() : nullptr, &c, &group, live});
       for (const plan::Slice *arg : args)
         program.pointers.push_back(address(*arg));
       return {};

@@ -1,5 +1,6 @@
 // Images, kernels and commands.
 #include "runtime/plan/check.h"
+#include "runtime/schema/launches.h"
 #include "runtime/schema/peers.h"
 #include "runtime/schema/shares.h"
 
@@ -154,7 +155,7 @@ struct Checker {
     return by_peer(c);
   }
 
-  // The kernel of a collective by peer: source, live, destination and an area.
+  // The kernel of a collective by peer: source, live, destination, of a sum what the row op on it reads and writes, and an area.
   Result<void> by_peer(const plan::Collective &c) {
     const plan::Launch *launch = c.launch();
     if ((c.transport() == plan::Transport::peer) != (launch != nullptr))
@@ -168,7 +169,7 @@ struct Checker {
     std::vector<const plan::Slice *> expected = {c.source(), c.dest()};
     if (c.live())
       expected.insert(expected.begin() + 1, c.live());
-    bool same = launch->args()->size() == expected.size() + 1 && launch->stream() == c.stream();
+    bool same = launch->args()->size() > expected.size() && launch->stream() == c.stream();
     for (uint32_t i = 0; same && i < expected.size(); ++i) {
       const plan::Slice &arg = *launch->args()->Get(i);
       same = arg.arena() == expected[i]->arena() && arg.offset() == expected[i]->offset() && arg.bytes() == expected[i]->bytes();
@@ -176,12 +177,18 @@ struct Checker {
     if (!same)
       return refuse(
           cat(where(), ": the launch of a collective by peer works on other bytes, or on another stream, than the collective"));
+    const uint64_t ranks = plan::ranks_along(*plan.mesh(), c.axis());
+    if (plan::has_row(c) &&
+        (ranks < 2 || (c.op() != plan::CollectiveOp::all_reduce && c.op() != plan::CollectiveOp::reduce_scatter)))
+      return refuse(cat(where(), ": the launch of ", plan::EnumNameCollectiveOp(c.op()), " by peer over ", ranks, " ranks has ",
+                        launch->args()->size(), " arguments, expected ", expected.size() + 1,
+                        "; those of sums over two ranks or more may have others in front of the area"));
     const plan::Slice &area = *launch->args()->Get(launch->args()->size() - 1);
     if (plan.arenas()->Get(area.arena())->kind() != plan::ArenaKind::shared || area.bytes() < sizeof(plan::PeerTable) ||
-        area.offset() % alignof(plan::PeerTable) != 0 || plan::ranks_along(*plan.mesh(), c.axis()) > plan::kMaxPeers)
-      return refuse(cat(where(), ": a collective by peer over ", plan::ranks_along(*plan.mesh(), c.axis()),
-                        " ranks with an area of ", area.bytes(), " bytes, expected at most ", plan::kMaxPeers, " ranks and ",
-                        sizeof(plan::PeerTable), " bytes or more of an arena of kind shared"));
+        area.offset() % alignof(plan::PeerTable) != 0 || ranks > plan::kMaxPeers)
+      return refuse(cat(where(), ": a collective by peer over ", ranks, " ranks with an area of ", area.bytes(),
+                        " bytes, expected at most ", plan::kMaxPeers, " ranks and ", sizeof(plan::PeerTable),
+                        " bytes or more of an arena of kind shared"));
     return {};
   }
 

@@ -15,7 +15,7 @@ struct Step {
   void *dest;                    // of a collective by peer: its area
   uint64_t bytes;
   uint32_t tasks;
-  const plan::Launch *launch; // null: a copy or a collective
+  const plan::Launch *launch; // null: a copy, or a collective that computes nothing but itself
   const plan::Collective *collective = nullptr;
   comm::Group *group = nullptr;  // of the collective
   const int32_t *live = nullptr; // its counts of live pieces

@@ -1,6 +1,7 @@
 #include "runtime/plan/peers.h"
 #include "runtime/base/cat.h"
 #include "runtime/plan/check.h"
+#include "runtime/schema/launches.h"
 #include <algorithm>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@ template <class Visit> static void each_collective(const plan::Plan &plan, Visit
 }
 
 bool by_peer(const plan::Collective &c, const comm::Communicator &ranks) {
-  return c.transport() == plan::Transport::peer && ranks.group(c.axis()).size() > 1 && !ranks.world().alone();
+  return c.transport() == plan::Transport::peer && ranks.group(c.axis()).size() > 1 &&
+         (!ranks.world().alone() || plan::has_row(c));
 }
 
 bool needs_library(const plan::Plan &plan) {

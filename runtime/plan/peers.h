@@ -6,7 +6,8 @@
 
 namespace k31 {
 
-// Does a kernel do it here? Not in a group of one, nor on a rank without the others.
+// Does a kernel do it here? Not in a group of one. On a rank without the others only where it goes on with a row op: the area of
+// each other rank is then its own, and the sum what it adds itself.
 bool by_peer(const plan::Collective &collective, const comm::Communicator &ranks);
 
 // Is a library needed for a collective of several ranks, on any rank of the plan?

@@ -34,6 +34,7 @@ def ranks_of(mesh):
 class Plan:
     def __init__(self, case, folder, mesh, options):
         self.case, self.folder, self.work, self.bin = case, folder, options.work, options.bin
+        self.mesh, self.options = mesh, options
         self.ranks, self.mpirun = ranks_of(mesh) if mesh else 1, options.launch == "mpirun"
         extra = options.compile.split() if mesh else []
         if mesh and "--moe-exchange" not in extra:
@@ -112,6 +113,23 @@ def check_batch(mesh, one):
     for count, longest, new in ((3, 40, 8), (64, 12, 3)):
         sequences = prompts(mesh.case, count, longest)
         ok &= same_ids(f"{count} sequences", mesh.generate(sequences, new), one.generate(sequences, new))
+    return ok
+
+
+def check_apart(mesh, _):
+    """Sums with the row ops behind them in one kernel give the bits that they give one behind the other."""
+    options = argparse.Namespace(**vars(mesh.options))
+    options.compile = options.compile.replace("--fuse-sums on", "--fuse-sums off")
+    apart = Plan(mesh.case, mesh.folder, mesh.mesh, options)
+    kernels = [plan.call([plan.tool("k31c"), "inspect", plan.path, "--collectives"]).count("coll.sum_row") for plan in (mesh, apart)]
+    ok = kernels[0] > 0 and kernels[1] == 0
+    print(f"sums with a row op: {kernels[0]}, and {kernels[1]} in the other plan{'' if ok else '  FAILED'}")
+    for arguments in ((), ("--chunk", "7"), ("--chunk", "1")):
+        tokens = mesh.case.tokens[:24] if arguments else mesh.case.tokens
+        got, expected = mesh.logits(tokens, *arguments), apart.logits(tokens, *arguments)
+        same = np.array_equal(got.view(np.uint32), expected.view(np.uint32))
+        print(f"logits {' '.join(arguments)}: {'the same bits' if same else 'other bits  FAILED'}")
+        ok &= same
     return ok
 
 

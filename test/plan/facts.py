@@ -3,7 +3,7 @@ import json
 import sys
 
 plan = json.load(sys.stdin)
-assert plan["version"] == "1.4" and plan["target"] == "cpu", plan
+assert plan["version"] == "1.5" and plan["target"] == "cpu", plan
 assert plan["mesh"] == {"tp": 2, "dp": 1, "ep": 2, "pp": 1, "node": 2} and plan["ranks"] == 2, plan
 assert [entry["name"] for entry in plan["entries"]] == ["decode_b2"], plan
 memory = plan["memory"]

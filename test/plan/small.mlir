@@ -36,7 +36,7 @@
 // CHECK: plan.collective all_reduce over tp via library "bf16" count 32 %{{.*}} to %{{.*}} on 1 "layers.0.sum" {plan.notes = [@note.1, @note.0]}
 // CHECK: plan.copy
 
-// TEXT: plan version 1.4 by k31c test, key d0
+// TEXT: plan version 1.5 by k31c test, key d0
 // TEXT: target cpu, mesh tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)
 // TEXT: entry decode_b2 decode, 2 rows, 2 segments, 2 logit rows, 6 commands
 // TEXT: cache: latent 1024 {{.*}} 2 bytes a token, 1 layer, 512 tokens

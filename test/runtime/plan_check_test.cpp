@@ -327,6 +327,24 @@ TEST(PlanCheck, CollectivesByPeer) {
   says("of an arena of kind shared", [](PlanT &plan, plan::CollectiveT &) { plan.arenas.back()->kind = plan::ArenaKind::io; });
   says("over 17 ranks", [](PlanT &plan, plan::CollectiveT &c) { plan.mesh->tp = plan.mesh->ep = 17, c.count = 51; });
   says("argument 2 has 1024 bytes at offset 4000", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->offset = 4000; });
+  // A sum may go on with a row op: arguments between destination and area.
+  const auto with_row = [&](const Change &change) {
+    return with([&](PlanT &plan, plan::CollectiveT &c) {
+      c.launch->args.insert(c.launch->args.begin() + 2, slice(0, 0, 4, plan::Access::read));
+      change(plan, c);
+    });
+  };
+  EXPECT_EQ(with_row([](PlanT &, plan::CollectiveT &) {}), "(accepted)");
+  const auto row_says = [&](const char *part, const Change &change) {
+    const std::string text = with_row(change);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  row_says("has 4 arguments, expected 3", [](PlanT &, plan::CollectiveT &c) { c.op = plan::CollectiveOp::broadcast; });
+  row_says("over 1 ranks has 4 arguments", [](PlanT &plan, plan::CollectiveT &) { plan.mesh->tp = plan.mesh->ep = 1; });
+  row_says("argument 2 is in arena 77", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->arena = 77; });
+  row_says("argument 2 writes to the weights",
+           [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->access = plan::Access::write; });
+  row_says("of an arena of kind shared", [](PlanT &, plan::CollectiveT &c) { c.launch->args.pop_back(); });
 }
 
 // A command kind that this runtime does not know, as a newer compiler could write it.

@@ -1,5 +1,6 @@
 #include "tools/k31_run/lockstep.h"
 #include "runtime/base/cat.h"
+#include "runtime/schema/launches.h"
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -19,12 +20,10 @@ std::vector<std::pair<std::string, const plan::Launch *>> launches_of(const plan
   const plan::Entry &entry = *plan.entries()->Get(number);
   std::vector<std::pair<std::string, const plan::Launch *>> list;
   for (uint32_t i = 0; i < entry.commands()->size(); ++i)
-    if (entry.commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch) {
-      const plan::Launch &launch = *entry.commands()->GetAs<plan::Launch>(i);
-      list.emplace_back(cat(launch.label() ? launch.label()->str() : "", " ",
-                            op_of(plan.kernels()->Get(launch.kernel())->name()->string_view())),
-                        &launch);
-    }
+    if (const plan::Launch *launch = plan::launch_of(entry, i))
+      list.emplace_back(cat(launch->label() ? launch->label()->str() : "", " ",
+                            op_of(plan.kernels()->Get(launch->kernel())->name()->string_view())),
+                        launch);
   return list;
 }
 
@@ -130,10 +129,11 @@ private:
     return session.plan().arenas()->Get(slice.arena())->kind();
   }
 
-  // Outputs that are nobody's input: workspaces hold nothing that is worth a comparison.
+  // Outputs that are worth a comparison: workspaces and what peers wrote are not.
   static bool is_output(const Session &session, const plan::Slice &slice) {
     const plan::ArenaKind where = kind(session, slice);
-    return slice.access() != plan::Access::read && where != plan::ArenaKind::workspace && where != plan::ArenaKind::weights;
+    return slice.access() != plan::Access::read && where != plan::ArenaKind::workspace && where != plan::ArenaKind::weights &&
+           where != plan::ArenaKind::shared;
   }
 
   // Fills what the launch writes anew, so that dead rows are told from live ones. Caches keep what they hold.
@@ -175,7 +175,7 @@ private:
       const plan::ArenaKind where = kind(plan, slice);
       if (slice.access() == plan::Access::write && where != plan::ArenaKind::cache && where != plan::ArenaKind::state)
         continue;
-      if (where == plan::ArenaKind::weights || where == plan::ArenaKind::workspace)
+      if (where == plan::ArenaKind::weights || where == plan::ArenaKind::workspace || where == plan::ArenaKind::shared)
         continue;
       const bool pool = where == plan::ArenaKind::cache || where == plan::ArenaKind::state;
       const bool same_type =

@@ -75,6 +75,7 @@ struct Reader {
     case plan::ArenaKind::state:
       return live.segments * row(i) * (launch.args()->Get(i)->access() == plan::Access::update ? 2 : 1);
     case plan::ArenaKind::workspace:
+    case plan::ArenaKind::shared:
       return 0;
     default:
       return rows(i);

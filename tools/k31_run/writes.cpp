@@ -15,7 +15,7 @@ class Watch {
 public:
   Watch(Session &session, WritesReport &report) : session(session), memory(*session.memory()), report(report) {
     for (uint32_t i = 0; i < arenas().size(); ++i)
-      kept.emplace_back(is_weights(i) ? 0 : arenas().Get(i)->bytes()), now.emplace_back(kept[i].size());
+      kept.emplace_back(is_watched(i) ? arenas().Get(i)->bytes() : 0), now.emplace_back(kept[i].size());
     for (const Bytes &arena : kept)
       report.bytes += arena.size();
   }
@@ -39,6 +39,8 @@ public:
 private:
   const flatbuffers::Vector<flatbuffers::Offset<plan::Arena>> &arenas() const { return *session.plan().arenas(); }
   bool is_weights(uint32_t arena) const { return arenas().Get(arena)->kind() == plan::ArenaKind::weights; }
+  // Weights have a hash, and peers write to shared arenas at any time.
+  bool is_watched(uint32_t arena) const { return !is_weights(arena) && arenas().Get(arena)->kind() != plan::ArenaKind::shared; }
   std::string name(uint32_t entry) const { return session.plan().entries()->Get(entry)->name()->str(); }
 
   Result<Digest> hash_of_weights() {
@@ -63,7 +65,7 @@ private:
     read(now);
     ++report.launches;
     for (const plan::Slice *slice : *launch.args())
-      if (slice->access() != plan::Access::read && !is_weights(slice->arena()))
+      if (slice->access() != plan::Access::read && is_watched(slice->arena()))
         memcpy(kept[slice->arena()].data() + slice->offset(), now[slice->arena()].data() + slice->offset(), slice->bytes());
     for (uint32_t i = 0; found && i < now.size(); ++i)
       if (now[i].size() && memcmp(now[i].data(), kept[i].data(), now[i].size()) != 0)
@@ -86,7 +88,7 @@ private:
   Session &session;
   ArenaAccess &memory;
   WritesReport &report;
-  std::vector<Bytes> kept, now; // of each arena; none of weights
+  std::vector<Bytes> kept, now; // of each arena that is watched
   Result<void> found;
 };
 

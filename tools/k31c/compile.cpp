@@ -152,6 +152,12 @@ Command addCompile(CLI::App &app) {
                    "writes them into memory of its peers), or for each collective the cheaper one (auto)")
       ->check(CLI::IsMember({"library", "peer", "auto"}))
       ->capture_default_str();
+  command
+      ->add_option("--fuse-sums", o.fuseSums,
+                   "Sums that go by peer: does their kernel go on with the norm, mix or addition that reads them? Where it is "
+                   "possible (on), on a GPU where rows are few (auto), or never (off)")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
   command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
   command

@@ -1,5 +1,6 @@
 #include "tools/k31c/explain_sections.h"
 #include "runtime/base/cat.h"
+#include "runtime/schema/launches.h"
 #include "tools/k31c/host_groups.h"
 #include "tools/k31c/plan_text.h"
 #include <algorithm>
@@ -48,6 +49,10 @@ private:
     Step step{.what = cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis()), " by ",
                           plan::EnumNameTransport(c.transport())),
               .size = cat(c.count(), " x ", plan::EnumNameDType(c.dtype()))};
+    if (plan::has_row(c)) {
+      const plan::Kernel &kernel = *plan.kernels()->Get(c.launch()->kernel());
+      step.what += cat(", ", kernel.name()->str()), step.config = kernel.config()->str();
+    }
     take(step, c.notes());
     return step;
   }

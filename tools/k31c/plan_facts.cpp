@@ -2,6 +2,7 @@
 #include "compiler/Plan/MemoryTable.h"
 #include "runtime/base/cat.h"
 #include "runtime/base/hash.h"
+#include "runtime/schema/launches.h"
 #include "tools/k31c/plan_text.h"
 #include "llvm/Object/ELFObjectFile.h"
 
@@ -206,10 +207,14 @@ FactGroup commands(const plan::Plan &plan, const std::set<std::string> &entries)
       }
       case plan::Command::Collective: {
         const auto &c = *static_cast<const plan::Collective *>(table);
-        add(c.label(), "collective",
-            {cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis())),
-             cat("by ", plan::EnumNameTransport(c.transport())), cat(c.count(), " x ", plan::EnumNameDType(c.dtype())),
-             cat("peer ", c.peer()), cat("stream ", c.stream())});
+        Fields fields{cat(plan::EnumNameCollectiveOp(c.op()), " over ", plan::EnumNameMeshAxis(c.axis())),
+                      cat("by ", plan::EnumNameTransport(c.transport())), cat(c.count(), " x ", plan::EnumNameDType(c.dtype())),
+                      cat("peer ", c.peer()), cat("stream ", c.stream())};
+        if (plan::has_row(c)) {
+          const plan::Kernel &kernel = *plan.kernels()->Get(c.launch()->kernel());
+          fields.push_back(kernel.name()->str()), fields.push_back(kernel.symbol()->str());
+        }
+        add(c.label(), "collective", std::move(fields));
         break;
       }
       case plan::Command::Copy: {

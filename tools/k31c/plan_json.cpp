@@ -1,6 +1,7 @@
 #include "tools/k31c/plan_json.h"
 #include "compiler/Plan/MemoryTable.h"
 #include "runtime/base/cat.h"
+#include "runtime/schema/launches.h"
 #include "runtime/schema/shares.h"
 #include "tools/k31c/plan_text.h"
 #include "tools/k31c/weight_readers.h"
@@ -92,6 +93,12 @@ Json scheduleJson(const plan::Plan &plan, bool collectivesOnly) {
         command["transport"] = plan::EnumNameTransport(collective.transport());
         command["stream"] = collective.stream();
         command["label"] = collective.label() ? collective.label()->str() : "";
+        if (const plan::Launch *launch = plan::launch_of(*entry, i)) { // goes on with a row op
+          command["kernel"] = plan.kernels()->Get(launch->kernel())->name()->str();
+          if (!collectivesOnly)
+            for (const plan::Slice *arg : *launch->args())
+              command["args"].push_back(sliceText(plan, *arg));
+        }
       }
       commands.push_back(std::move(command));
     }

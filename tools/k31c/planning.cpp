@@ -78,6 +78,8 @@ void setOptions(mlir::ModuleOp module, const CompileOptions &options) {
     text("moe_exchange", options.moeExchange);
   if (options.transport != "library" && !options.mesh.empty())
     text("transport", options.transport);
+  if (options.fuseSums != "auto" && !options.mesh.empty())
+    text("fuse_sums", options.fuseSums);
   if (options.sequenceParallel != "auto")
     text("sequence_parallel", options.sequenceParallel);
   if (options.overlap != "on" && options.target != "cpu") // a host plan has one stream anyway

@@ -16,7 +16,8 @@ struct CompileOptions {
   std::string model, target, mesh, activations = "bf16", kvDtype, memoryLimit, dumpDir, cacheDir = defaultCacheDir(),
                                    output = "model.k31";
   int64_t maxContext = 8192, maxBatch = 8, cacheTokens = 0, prefillChunk = 2048, logitRows = 64;
-  std::string sequenceParallel = "auto", mla = "auto", overlap = "off", moeExchange = "auto", transport = "library";
+  std::string sequenceParallel = "auto", mla = "auto", overlap = "off", moeExchange = "auto", transport = "library",
+              fuseSums = "auto";
   bool noCache = false;
   std::vector<std::string> cpuLevels; // best first; empty: all
   std::optional<double> mlaNormEps;

@@ -1,4 +1,5 @@
 #include "tools/k31c/weight_readers.h"
+#include "runtime/schema/launches.h"
 #include "tools/k31c/plan_text.h"
 #include <algorithm>
 
@@ -7,8 +8,8 @@ namespace k31::tool {
 WeightReaders::WeightReaders(const plan::Plan &plan) {
   for (const plan::Entry *entry : *plan.entries())
     for (uint32_t i = 0; i < entry->commands()->size(); ++i)
-      if (entry->commands_type()->GetEnum<plan::Command>(i) == plan::Command::Launch)
-        add(plan, *static_cast<const plan::Launch *>(entry->commands()->Get(i)));
+      if (const plan::Launch *launch = plan::launch_of(*entry, i))
+        add(plan, *launch);
 }
 
 std::vector<std::string> WeightReaders::of(const plan::WeightStack &stack) const {

@@ -20,6 +20,8 @@ FailureOr<Areas::Area> Areas::of(Operation *op, DictionaryAttr kernel) {
   auto fields = kernel.getAs<DictionaryAttr>("config");
   if (!fields)
     return op->emitOpError("has a kernel without a config, which says what its area holds");
+  if (auto inner = fields.getAs<DictionaryAttr>("peer")) // coll.sum_row
+    fields = inner;
   if (failed(configFromDictionary(fields, config, [&] { return op->emitOpError(); })))
     return failure();
   const kernels::PeerArea form = config.area();

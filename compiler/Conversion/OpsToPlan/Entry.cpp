@@ -161,7 +161,7 @@ private:
     if (auto call = dyn_cast<func::CallOp>(op))
       return visitCall(call, known, wanted);
     auto kernel = op.getAttrOfType<DictionaryAttr>("k31.kernel");
-    if (op.hasAttr("transport") || (!kernel && isa_and_nonnull<coll::CollDialect>(op.getDialect())))
+    if (op.hasAttr("transport") || isa<coll::SumRowOp>(op) || (!kernel && isa_and_nonnull<coll::CollDialect>(op.getDialect())))
       return visitCollective(op, kernel, known, wanted, layer);
     if (kernel)
       return launch(op, kernel, known, wanted, layer);
@@ -173,11 +173,14 @@ private:
   // What moves bytes between ranks: one command, at the capacity of its operand. `kernel`: of one that goes by peer, else null.
   LogicalResult visitCollective(Operation &op, DictionaryAttr kernel, DenseMap<Value, Known> &known,
                                 const DenseMap<Value, Value> &wanted, std::optional<int64_t> layer) {
-    std::optional<planir::CollectiveKind> kind = planir::symbolizeCollectiveKind(op.getName().stripDialect());
+    auto fused = dyn_cast<coll::SumRowOp>(op);
+    std::optional<planir::CollectiveKind> kind = !fused ? planir::symbolizeCollectiveKind(op.getName().stripDialect())
+                                                 : fused.getScatter() ? planir::CollectiveKind::reduce_scatter
+                                                                      : planir::CollectiveKind::all_reduce;
     auto axis = op.getAttrOfType<coll::AxisAttr>("axis");
     // Of dispatch and combine the second operand counts what of the pieces is live.
     const bool pieces = isa<coll::DispatchOp, coll::CombineOp>(op);
-    if (!kind || !axis || op.getNumOperands() > (pieces ? 2 : 1) || op.getNumResults() > 1)
+    if (!kind || !axis || (fused && !kernel) || (!fused && (op.getNumOperands() > (pieces ? 2 : 1) || op.getNumResults() > 1)))
       return op.emitOpError("moves rows between ranks in a way that no command of a plan has");
     // A send has no destination here and a recv no source: the one buffer stands for both.
     Value source, dest;
@@ -209,8 +212,27 @@ private:
     auto command = planir::CollectiveOp::create(
         builder, op.getLoc(), *kind, static_cast<planir::MeshAxis>(axis.getValue()), planir::Transport::library, dtype,
         type.getNumElements(), source, dest, live, /*area=*/Value(), unit ? unit.getInt() : 0, peer ? peer.getInt() : 0, 0,
-        builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())), FlatSymbolRefAttr(), DenseI32ArrayAttr(), 1, 0);
+        builder.getStringAttr(labelOf(op, layer, op.getName().stripDialect())), FlatSymbolRefAttr(), DenseI32ArrayAttr(), 1, 0,
+        ValueRange(), ArrayRef<int32_t>());
+    if (fused && failed(addRow(fused, command, known, wanted)))
+      return failure();
     return kernel ? goByPeer(op, kernel, command) : success();
+  }
+
+  // The live rows, operands and results of the row op on the sum.
+  LogicalResult addRow(coll::SumRowOp op, planir::CollectiveOp command, DenseMap<Value, Known> &known,
+                       const DenseMap<Value, Value> &wanted) {
+    Arguments more;
+    builder.setInsertionPoint(command);
+    for (OpOperand &operand : op->getOpOperands().drop_front())
+      if (failed(addOperand(*op, operand, known, more)))
+        return failure();
+    for (Value result : op.getResults())
+      addResult(*op, result, known, wanted, more);
+    builder.setInsertionPointAfter(command);
+    command.getMoreMutable().assign(more.buffers);
+    command.setAccess(more.access);
+    return success();
   }
 
   LogicalResult goByPeer(Operation &op, DictionaryAttr kernel, planir::CollectiveOp command) {
@@ -218,8 +240,16 @@ private:
     if (failed(area))
       return failure();
     auto bytes = RankedTensorType::get({area->bytes}, builder.getIntegerType(8, false));
-    SmallVector<Type> types(op.getOperandTypes());
-    types.append({op.getResult(0).getType(), bytes});
+    SmallVector<Type> types;
+    if (isa<coll::SumRowOp>(op)) {
+      types = {op.getOperand(0).getType(), op.getResult(0).getType()};
+      llvm::append_range(types, llvm::drop_begin(op.getOperandTypes()));
+      llvm::append_range(types, llvm::drop_begin(op.getResultTypes()));
+    } else {
+      llvm::append_range(types, op.getOperandTypes());
+      types.push_back(op.getResult(0).getType());
+    }
+    types.push_back(bytes);
     builder.setInsertionPoint(command);
     command.getAreaMutable().assign(slice(op.getLoc(), "shared", area->begin, bytes));
     builder.setInsertionPointAfter(command);
@@ -300,6 +330,35 @@ private:
     return writes ? reads ? planir::Access::update : planir::Access::write : planir::Access::read;
   }
 
+  struct Arguments {
+    SmallVector<Value> buffers;
+    SmallVector<int32_t> access;
+    SmallVector<Type> types; // of the tensors: views are bytes
+
+    void add(Value buffer, planir::Access how, Type type) {
+      buffers.push_back(buffer);
+      access.push_back(static_cast<int32_t>(how));
+      types.push_back(type);
+    }
+  };
+  static LogicalResult addOperand(Operation &op, OpOperand &operand, DenseMap<Value, Known> &known, Arguments &args) {
+    const Known source = known[operand.get()];
+    if (source.buffers.empty())
+      return op.emitOpError("operand ") << operand.getOperandNumber() << " has no buffer";
+    for (Value buffer : source.buffers)
+      args.add(buffer, accessOf(op, operand),
+               isa<RankedTensorType>(operand.get().getType()) ? operand.get().getType() : buffer.getType());
+    return success();
+  }
+  void addResult(Operation &op, Value result, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
+                 Arguments &args) {
+    Value buffer = wanted.lookup(result);
+    if (!buffer)
+      buffer = alloc(builder, op.getLoc(), "activations", result.getType());
+    known[result] = buffer;
+    args.add(buffer, planir::Access::write, result.getType());
+  }
+
   LogicalResult launch(Operation &op, DictionaryAttr kernel, DenseMap<Value, Known> &known, const DenseMap<Value, Value> &wanted,
                        std::optional<int64_t> layer) {
     auto name = kernel.getAs<StringAttr>("name");
@@ -313,36 +372,19 @@ private:
     };
     if (!grid) // the host counts tasks
       grid = builder.getDenseI32ArrayAttr({static_cast<int32_t>(tasks.getInt()), 1, 1});
-    SmallVector<Value> args;
-    SmallVector<int32_t> access;
-    SmallVector<Type> types; // of the tensors: views are bytes
-    auto add = [&](Value buffer, planir::Access how, Type type) {
-      args.push_back(buffer);
-      access.push_back(static_cast<int32_t>(how));
-      types.push_back(type);
-    };
-    for (OpOperand &operand : op.getOpOperands()) {
-      const Known source = known[operand.get()];
-      if (source.buffers.empty())
-        return op.emitOpError("operand ") << operand.getOperandNumber() << " has no buffer";
-      for (Value buffer : source.buffers)
-        add(buffer, accessOf(op, operand),
-            isa<RankedTensorType>(operand.get().getType()) ? operand.get().getType() : buffer.getType());
-    }
-    for (Value result : op.getResults()) {
-      Value buffer = wanted.lookup(result);
-      if (!buffer)
-        buffer = alloc(builder, op.getLoc(), "activations", result.getType());
-      known[result] = buffer;
-      add(buffer, planir::Access::write, result.getType());
-    }
+    Arguments args;
+    for (OpOperand &operand : op.getOpOperands())
+      if (failed(addOperand(op, operand, known, args)))
+        return failure();
+    for (Value result : op.getResults())
+      addResult(op, result, known, wanted, args);
     if (int64_t bytes = workspace.getInt()) {
       auto type = RankedTensorType::get({bytes}, builder.getIntegerType(8, false));
-      add(alloc(builder, op.getLoc(), "workspace", type), planir::Access::write, type);
+      args.add(alloc(builder, op.getLoc(), "workspace", type), planir::Access::write, type);
     }
 
-    planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel, types), builder.getI32IntegerAttr(0), grid,
-                             number("block", 1), number("smem", 0), args, builder.getDenseI32ArrayAttr(access),
+    planir::LaunchOp::create(builder, op.getLoc(), context.kernels->of(&op, kernel, args.types), builder.getI32IntegerAttr(0),
+                             grid, number("block", 1), number("smem", 0), args.buffers, builder.getDenseI32ArrayAttr(args.access),
                              builder.getStringAttr(labelOf(op, layer, name.getValue())), kernel.getAs<ArrayAttr>("maps"),
                              number("maps_at", 0));
     return success();

@@ -169,3 +169,91 @@ func.func @f(%x: tensor<6x32xbf16>, %l: tensor<4xi32>) {
   %0 = coll.combine %x live %l over ep size 4 unit 64 : tensor<6x32xbf16>, tensor<4xi32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{sum has shape [2, 32], x [8, 32]; expected the same}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<2x32xbf16>, tensor<2x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{sum has shape [8, 32], x [8, 32]; expected a share of its rows}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 scatter at 0 live %l () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>, tensor<8x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{sum holds 'f32', expected 'bf16'}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xf32>, tensor<8x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{expected at least one result behind the sum}}
+  %0:1 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l () {
+  ^bb0(%a: f32):
+    nn.yield
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{a result has shape [8, 16], the sum [8, 32], expected one shape}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>, tensor<8x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{the sum is argument 1 of the region, expected 0 to 0}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 1 live %l () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>, tensor<8x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>) {
+  // expected-error @below {{5 groups do not divide the 32 columns}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l groups 5 () {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>, tensor<8x32xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>, %y: tensor<8x32xbf16>) {
+  // expected-error @below {{one an input, and the sum}}
+  %0:2 = coll.sum_row ["f"] of %x over tp size 4 at 0 live %l (%y) {
+  ^bb0(%a: f32):
+    nn.yield %a : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>, tensor<8x32xbf16>) -> (tensor<8x32xbf16>, tensor<8x32xbf16>)
+  return
+}

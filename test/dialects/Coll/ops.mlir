@@ -40,6 +40,22 @@ func.func @ranks(%x: tensor<8x32xbf16>, %ids: tensor<4x2xi32>, %weights: tensor<
   %p = coll.part %e live %live at %live : (tensor<8x32xbf16>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x12xbf16>
   // CHECK: coll.all_reduce %{{.+}} over edp size 2 : tensor<2x126xbf16>
   %k = coll.all_reduce %j over edp size 2 : tensor<2x126xbf16>
+  // The sum, and an addition on it.
+  // CHECK: %{{.+}}, %{{.+}} = coll.sum_row ["add"] of %{{.+}} over tp size 8 at 1 live %{{.+}}(%{{.+}}) {
+  // CHECK: } : (tensor<8x32xbf16>, tensor<1xi32>, tensor<8x32xbf16>) -> (tensor<8x32xbf16>, tensor<8x32xf32>)
+  %s, %o = coll.sum_row ["add"] of %x over tp size 8 at 1 live %live (%e) {
+  ^bb0(%v: f32, %w: f32):
+    %y = arith.addf %v, %w : f32
+    nn.yield %y : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>, tensor<8x32xbf16>) -> (tensor<8x32xbf16>, tensor<8x32xf32>)
+  // A share of the rows, and a norm of each of two groups of columns.
+  // CHECK: coll.sum_row ["norm"] of %{{.+}} over tp size 4 scatter at 0 live %{{.+}} groups 2() attributes {k31.note} {
+  %t, %n = coll.sum_row ["norm"] of %x over tp size 4 scatter at 0 live %live groups 2 () attributes {k31.note} {
+  ^bb0(%v: f32):
+    %q = nn.sum %v : f32
+    %y = arith.mulf %v, %q : f32
+    nn.yield %y : f32
+  } : (tensor<8x32xbf16>, tensor<1xi32>) -> (tensor<2x32xbf16>, tensor<2x32xbf16>)
   // CHECK: coll.send %{{.+}} to 1 over pp : tensor<8x32xbf16>
   coll.send %e to 1 over pp : tensor<8x32xbf16>
   // CHECK: coll.recv from 0 over pp : tensor<8x32xbf16>

@@ -64,6 +64,10 @@ plan.entry @decode_b8 decode rows 8 segments 8 logit_rows 8 stage 0 streams 2 ev
   %a = plan.slice @activations at 512 : tensor<64xui8>
   // CHECK: plan.collective all_gather over tp via peer "bf16" count 128 [[Y]] to [[X]] by @map grid [4, 1, 1] block 256 smem 128 in [[A]] : tensor<64xui8> on 1 :
   plan.collective all_gather over tp via peer "bf16" count 128 %y to %x by @map grid [4, 1, 1] block 256 smem 128 in %a : tensor<64xui8> on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
+  // CHECK: plan.collective all_reduce over tp via peer "bf16" count 128 [[Y]] to [[X]] by @map grid [4, 1, 1] block 1 smem 0 in [[A]] : tensor<64xui8> with (%{{.+}} read : tensor<64xui8>, %{{.+}} write : tensor<8x16xbf16>) on 1 :
+  %b = plan.slice @activations at 1024 : tensor<64xui8>
+  %c = plan.slice @activations at 1280 : tensor<8x16xbf16>
+  plan.collective all_reduce over tp via peer "bf16" count 128 %y to %x by @map grid [4, 1, 1] block 1 smem 0 in %a : tensor<64xui8> with (%b read : tensor<64xui8>, %c write : tensor<8x16xbf16>) on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   // CHECK: plan.copy [[Y]] to [[X]] on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   plan.copy %y to %x on 1 : tensor<8x16xbf16> to tensor<8x16xbf16>
   // CHECK: plan.output "hidden" [[X]] : tensor<8x16xbf16>

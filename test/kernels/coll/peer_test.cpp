@@ -1,10 +1,8 @@
 // Ranks as threads: each has its own area and sees those of the others. Launches of all forms follow each other over the same
 // areas, so that what one leaves behind would disturb the next.
 #include "codegen/kernels/coll/peer.h"
-#include "test/kernels/common/tensor.h"
+#include "test/kernels/coll/peer_ranks.h"
 #include <functional>
-#include <memory>
-#include <thread>
 
 using namespace k31::kernels;
 using namespace k31::test;
@@ -17,55 +15,19 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 
 namespace {
 
-struct Free {
-  void operator()(void *p) const { std::free(p); }
-};
-
-struct Ranks {
-  explicit Ranks(int ranks, int region) : form{1, ranks, region} {
-    for (int r = 0; r < ranks; ++r) {
-      areas.emplace_back(std::aligned_alloc(128, PeerArea::align(form.bytes())));
-      std::memset(areas.back().get(), 0, form.bytes());
-    }
-    for (int r = 0; r < ranks; ++r) {
-      auto &table = *new (areas[r].get()) PeerTable();
-      for (int s = 0; s < ranks; ++s)
-        table.area[s] = areas[s].get();
-      table.rank = r;
-      table.wait = [](PeerTable *, uint32_t) { return std::this_thread::yield(), true; };
-    }
-  }
+struct Ranks : PeerRanks {
+  explicit Ranks(int ranks, int region) : PeerRanks(ranks, region) {}
   // Each rank's arguments by `of`.
   void launch(Config config, const std::function<Args(int rank)> &of) {
     config.blocks = form.blocks, config.ranks = form.ranks, config.region = form.region;
     k31_config = config;
-    std::vector<std::jthread> threads;
-    for (int r = 0; r < form.ranks; ++r)
-      threads.emplace_back([this, r, &of] {
-        Args args = of(r);
-        (k31_config.form == peer::exchange ? args.tail[2] : args.tail[1]) = areas[r].get();
-        k31_entry(&args, 0, 1);
-      });
+    run([&](int r, void *area) {
+      Args args = of(r);
+      (k31_config.form == peer::exchange ? args.tail[2] : args.tail[1]) = area;
+      k31_entry(&args, 0, 1);
+    });
   }
-
-  PeerArea form;
-  std::vector<std::unique_ptr<void, Free>> areas;
 };
-
-std::vector<Tensor> tensors(int ranks, DType type, int64_t columns) {
-  std::vector<Tensor> list;
-  for (int r = 0; r < ranks; ++r)
-    list.emplace_back(type, 1, columns);
-  return list;
-}
-
-// In the order of the ranks, rounded once.
-float sum_at(std::vector<Tensor> &x, int64_t i) {
-  float sum = (float)x[0].at(0, i);
-  for (size_t r = 1; r < x.size(); ++r)
-    sum += (float)x[r].at(0, i);
-  return sum;
-}
 
 // All forms over x with `words` words a piece.
 void check(Ranks &ranks, DType type, int64_t words) {
