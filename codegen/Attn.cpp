@@ -39,7 +39,7 @@ static FailureOr<KernelSpec> select(attn::AppendOp op, OpReader &read) {
   c.ld_x = read.number(leadingDim(op.getX()), "a row of x"), c.blocks = read.number(blocksOf(op.getBatch()), "blocks");
   c.x_type = read.floatType(op.getX(), "x"), c.cache_type = read.cacheType(cache.getElement(), "the cache");
   c.codes = read.number(cache.getRowCodes(), "the codes of a row");
-  return read.spec("attn.append", c, splitWork({0, 2 * bytesOf(op.getX()), uint64_t(rows)}));
+  return read.spec("attn.append", c, splitCopy(op.getX(), rows));
 }
 
 static FailureOr<KernelSpec> select(attn::ShortConvOp op, OpReader &read) {

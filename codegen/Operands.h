@@ -27,7 +27,7 @@ uint64_t bytesOf(mlir::ValueRange values);
 // Collects the first thing about an op that no kernel can do.
 class OpReader {
 public:
-  OpReader(mlir::Operation *op, const Target &target) : op(op), target(target) {}
+  OpReader(mlir::Operation *op, const Target &target) : target(target), op(op) {}
 
   // The capacity of a bucket as kernels see it. The grid of a CUDA kernel follows from it. On the host live rows are data: one
   // kernel serves all buckets.
@@ -70,14 +70,18 @@ public:
   }
   bool failed() const { return bad; }
 
+  const Target &target;
+
 private:
   void requireLimit(llvm::StringRef kernel, llvm::StringRef field, int64_t found, int64_t most, int64_t multiple);
   llvm::FailureOr<KernelSpec> cudaSpec(llvm::StringRef name, mlir::DictionaryAttr config, const Work &work);
 
   mlir::Operation *op;
-  const Target &target;
   bool bad = false;
 };
+
+// How work that reads and writes the bytes of `value` once is cut, into `units` parts at most.
+inline Split splitCopy(mlir::Value value, int64_t units) { return splitWork({0, 2 * bytesOf(value), uint64_t(units)}); }
 
 // The groups of a kernel's rows (codegen/kernels/moe/live_rows.h).
 template <class Config> void readGroups(OpReader &read, mlir::Value live, int64_t rows, Config &config) {
