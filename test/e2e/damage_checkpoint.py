@@ -74,11 +74,11 @@ def drop(folder):
     index(folder, lambda files: files.pop(name))
 
 
-def add(folder):
+def add(folder, tensor="extra.weight"):
     def change(header, name):
-        header["extra.weight"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        header[tensor] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
     change_header(folder, change)
-    index(folder, lambda files: files.__setitem__("extra.weight", os.path.basename(shard(folder, 2))))
+    index(folder, lambda files: files.__setitem__(tensor, os.path.basename(shard(folder, 2))))
 
 
 def overlap(folder):
@@ -111,10 +111,7 @@ def garbage_header(folder):
 
 def newline_in_name(folder):
     """A tensor whose name has a line end and a terminal's escape in it."""
-    def change(header, name):
-        header["extra\n\x1b[31m.weight"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    change_header(folder, change)
-    index(folder, lambda files: files.__setitem__("extra\n\x1b[31m.weight", os.path.basename(shard(folder, 2))))
+    add(folder, "extra\n\x1b[31m.weight")
 
 
 def newline_in_index(folder):

@@ -75,21 +75,13 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t ld_x, bool pair> str
     uint32_t turn = 0;
     for (int32_t row0 = first; row0 < rows; row0 += step) {
       Codes ring(codes + warp_id() * Codes::kEnd, w, of_warp, 0);
-      for (int i = 0; i < kDecodedTurns; ++i) {
-        ring.start();
-        copy_commit();
-      }
+      ring.fill();
       float sum[2][t.bm / 8][4];
       uint32_t a[4][2][2][4]; // words, their steps, 16 rows each
 #pragma unroll 1
       for (int now = 0; now < kTurns; ++now, ++turn) {
-        copy_wait<kDecodedTurns - 1>();
-        __syncwarp();
         Turn<kOfWarp> of_w;
-        of_w.take(ring.next());
-        __syncwarp(); // the slot has been read
-        ring.start();
-        copy_commit();
+        ring.take(of_w);
         barrier_wait(full + turn % t.stages, turn / t.stages % 2);
         const unsigned char *stage = x + turn % t.stages * kStage;
 #pragma unroll

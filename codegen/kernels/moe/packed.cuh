@@ -67,11 +67,22 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride, int32_t bloc
     codes += stride / 2, scale += stride / kScaleColumns, col += stride;
     write = write + kSlot == kEnd ? 0 : write + kSlot;
   }
-  // The slot of the oldest turn, which has arrived.
-  K31_DEVICE const unsigned char *next() {
-    const unsigned char *slot = slots + read;
+  // The first turns' copies.
+  K31_DEVICE void fill() {
+    for (int32_t turn = 0; turn < t.stages; ++turn) {
+      start();
+      copy_commit();
+    }
+  }
+  // The oldest turn goes to registers; the copies of one more begin.
+  template <class To> K31_DEVICE void take(To &turn) {
+    copy_wait<t.stages - 1>();
+    __syncwarp();
+    turn.take(slots + read);
     read = read + kSlot == kEnd ? 0 : read + kSlot;
-    return slot;
+    __syncwarp(); // the slot has been read
+    start();
+    copy_commit();
   }
 };
 
@@ -137,21 +148,13 @@ K31_DEVICE void thin_tile(const uint16_t *x, int32_t rows, const Weights &w, int
   const int32_t first = warp_id() * kTurn;
   R ring(shared_memory() + warp_id() * R::kEnd, w, n0, first);
   float sum[Turn<t>::kN][Turn<t>::kM][4] = {};
-  for (int32_t turn = 0; turn < t.stages; ++turn) {
-    ring.start();
-    copy_commit();
-  }
+  ring.fill();
   RowsOfX<t, ld_x> now, next;
   now.load(x, rows, first, k);
   for (int32_t k0 = first; k0 < k; k0 += kStride) {
     next.load(x, rows, k0 + kStride, k);
-    copy_wait<t.stages - 1>();
-    __syncwarp();
     Turn<t> w_turn;
-    w_turn.take(ring.next());
-    __syncwarp(); // the slot has been read
-    ring.start();
-    copy_commit();
+    ring.take(w_turn);
     w_turn.multiply(now.x, sum);
     now = next;
   }

@@ -146,6 +146,17 @@ K31_CUDA_TEST("attn.index_select.wide") {
   test<config(32, 128, 64, DType::bf16, true)>(kRuns, Draw::integers); // all rows in one row block
 }
 
+// Pages of made-up codes, all of one scale.
+void fill_codes(Tensor &pages, int64_t count, int dim, float scale) {
+  auto *bytes = pages.as<unsigned char>();
+  for (int64_t page = 0; page < count; ++page, bytes += 256 * (dim + 4)) {
+    for (int i = 0; i < 256 * dim; ++i)
+      bytes[i] = (page * 256 * dim + i) * 2654435761u >> 24 & 0xfe;
+    for (int i = 0; i < 256; ++i)
+      std::memcpy(bytes + 256 * dim + 4 * i, &scale, 4);
+  }
+}
+
 // Keys that point where the query of a head looks, at several depths of a long context of noise: all of them are selected, by one
 // row and by the last rows of a prompt.
 template <Config c, Tile t = choose(c)> void planted(int rows) {
@@ -161,18 +172,10 @@ template <Config c, Tile t = choose(c)> void planted(int rows) {
     for (int r = 0; r < rows; ++r)
       q.set(r, i, base + normal(0.1f));
   }
-  if (kCodes) {
-    auto *bytes = pages.as<unsigned char>();
-    const float scale = 1.0f / 4096;
-    for (int64_t page = 0; page < batch.pool_blocks; ++page, bytes += 256 * (D + 4)) {
-      for (int i = 0; i < 256 * D; ++i)
-        bytes[i] = (page * 256 * D + i) * 2654435761u >> 24 & 0xfe;
-      for (int i = 0; i < 256; ++i)
-        std::memcpy(bytes + 256 * D + 4 * i, &scale, 4);
-    }
-  } else {
+  if (kCodes)
+    fill_codes(pages, batch.pool_blocks, D, 1.0f / 4096);
+  else
     pages.fill_fast(0.05f);
-  }
   Tensor key(DType::f32, 1, D), code(DType::u8, 1, D + 4);
   for (int d = 0; d < D; ++d)
     key.set(0, d, 4 * q.at(0, d));
@@ -205,8 +208,9 @@ template <Config c, Tile t = choose(c)> void planted(int rows) {
   printf("    %zu keys planted in %d positions selected by %d rows, %s\n", depths.size(), c.max_context, rows,
          kCodes ? "codes" : "bf16");
 }
-constexpr Config longest(int context, bool runs, DType type) {
-  return {.rows = runs ? 64 : 1,
+// K3.1's indexer.
+constexpr Config sized(int context, int rows, bool runs, DType type = DType::bf16) {
+  return {.rows = rows,
           .heads = 32,
           .head_dim = 128,
           .top_k = 2048,
@@ -220,8 +224,38 @@ constexpr Config longest(int context, bool runs, DType type) {
           .runs = runs};
 }
 template <int context> void planted_at() {
-  planted<longest(context, false, DType::bf16)>(1), planted<longest(context, true, DType::bf16)>(64);
-  planted<longest(context, false, DType::i8)>(1), planted<longest(context, true, DType::i8)>(64);
+  planted<sized(context, 1, false)>(1), planted<sized(context, 64, true)>(64);
+  planted<sized(context, 1, false, DType::i8)>(1), planted<sized(context, 64, true, DType::i8)>(64);
 }
 K31_CUDA_TEST("attn.index_select.planted") { planted_at<127 << 10>(), planted_at<512 << 10>(), planted_at<1 << 20>(); }
+
+template <Config c> void measure(const std::vector<Batches::Run> &runs) {
+  Batches batch(runs, 0, c.blocks);
+  Tensor q(DType::bf16, batch.rows(), 4096), w(DType::f32, batch.rows(), 32);
+  Tensor pages(c.cache_type == DType::i8 ? DType::u8 : DType::bf16, batch.pool_rows(), c.cache_type == DType::i8 ? 132 : 128);
+  Tensor out(DType::i32, batch.rows(), c.top_k), scratch(DType::u8, 1, workspace(c, choose(c)));
+  q.fill_fast(), w.fill_fast(), pages.fill_fast();
+  if (c.cache_type == DType::i8)
+    fill_codes(pages, batch.pool_blocks, 128, 1.0f / 256);
+  Args args{q.device(), w.device(), pages.device(), batch.view(), out.device<int32_t>(), scratch.device()};
+  double us = time_us([&](int) { start<c>(args); }, 5), keys = 0, pairs = 0;
+  for (const auto &run : runs)
+    keys += run.start + run.length, pairs += (double)run.length * (run.start + run.length);
+  report(std::string(c.cache_type == DType::i8 ? "fp8 " : "") + "index_select " + std::to_string(batch.live()) + " rows over " +
+             std::to_string(c.max_context),
+         us, keys * (c.cache_type == DType::i8 ? 132 : 256), pairs * 32 * 128 * 2);
+}
+K31_CUDA_TEST("attn.index_select.time") {
+  if (!timing())
+    return;
+  constexpr int K = 1024;
+  for (int rows : {1, 16})
+    measure<sized(128 * K, 64, false)>(std::vector<Batches::Run>((size_t)rows, {128 * K - 1, 1}));
+  measure<sized(1024 * K, 64, false)>({{1024 * K - 1, 1}});
+  measure<sized(1024 * K, 64, false, DType::i8)>({{1024 * K - 1, 1}});
+  measure<sized(8 * K, 64, false)>(std::vector<Batches::Run>(64, {8 * K - 1, 1}));
+  measure<sized(128 * K, 4096, true)>({{124 * K, 4096}});
+  measure<sized(128 * K, 4096, true, DType::i8)>({{124 * K, 4096}});
+  measure<sized(1024 * K, 512, true)>({{1024 * K - 512, 512}});
+}
 } // namespace
