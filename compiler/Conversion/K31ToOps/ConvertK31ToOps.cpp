@@ -1,5 +1,6 @@
 // Level 1 to level 2: @text becomes one function a bucket, each layer body one function a bucket, rows get a static capacity.
 #include "compiler/Conversion/K31ToOps/Conversions.h"
+#include "compiler/Conversion/K31ToOps/EntryFunction.h"
 #include "compiler/Conversion/K31ToOps/ExpertForm.h"
 #include "compiler/Conversion/K31ToOps/Rows.h"
 #include "compiler/Conversion/K31ToOps/Stages.h"
@@ -30,33 +31,6 @@ FailureOr<LayersOf> layersOfBodies(func::FuncOp text) {
     layers[call.getCallee()].push_back(layer.getSExtValue());
   }
   return layers;
-}
-
-// The ends of the model that @text has: a slice of layers may lack either.
-struct TextForm {
-  bool embed = false; // takes (tokens, ...), else (hidden, bank...): [T, H] each
-  bool head = false;  // takes (..., logit rows) and returns logits, else returns (hidden, bank...)
-};
-
-FailureOr<TextForm> formOf(func::FuncOp text) {
-  TextForm form;
-  auto count = [&](auto ops) { return std::distance(ops.begin(), ops.end()); };
-  const auto embeds = count(text.getOps<model::EmbedOp>()), heads = count(text.getOps<model::HeadOp>());
-  form.embed = embeds == 1, form.head = heads == 1;
-  auto stream = [](Type type) {
-    auto rows = dyn_cast<RankedTensorType>(type);
-    return rows && rows.getRank() == 2 && isa<FloatType>(rows.getElementType());
-  };
-  const size_t own = form.embed ? 1 : std::max<size_t>(text.getNumArguments() - form.head, 1);
-  const bool inputs =
-      text.getNumArguments() == own + form.head && (form.embed || llvm::all_of(text.getArgumentTypes().take_front(own), stream));
-  const bool outputs =
-      text.getNumResults() > 0 && (!form.head || text.getNumResults() == 1) && llvm::all_of(text.getResultTypes(), stream);
-  if (embeds > 1 || heads > 1 || !inputs || !outputs)
-    return text.emitOpError(
-        "expected (tokens, logit rows) -> logits with one k31.embed and one k31.head, or rows of the residual "
-        "stream (hidden, bank...) in place of either end");
-  return form;
 }
 
 class Converter {
@@ -124,14 +98,6 @@ private:
                })
                .wasInterrupted();
   }
-  static Type withRows(Type type, int64_t count) {
-    auto rows = dyn_cast<RankedTensorType>(type);
-    if (!rows)
-      return type;
-    SmallVector<int64_t> shape(rows.getShape());
-    shape[0] = count;
-    return rows.clone(shape);
-  }
   // Rows of the residual stream of this rank, for the dynamic [T, C] of level 1.
   static Type staticType(Type type, const Bucket &bucket) { return withRows(type, bucket.streamRows); }
   static std::string nameIn(const Bucket &bucket, StringRef body) { return bucket.name + "." + body.str(); }
@@ -178,94 +144,8 @@ private:
     return success();
   }
 
-  // An argument or result of an entry, by the name that it has in the plan's entry contract.
-  struct Port {
-    Type type;
-    StringRef name;
-    std::optional<int64_t> offset = {}; // bytes, of a part of a tensor
-  };
-
-  // Sources of the residual bank, [T, H] each, follow each other in the entry's [K, T, H].
-  void addStream(SmallVectorImpl<Port> &ports, ArrayRef<Type> types, const Bucket &bucket) {
-    for (auto [i, old] : llvm::enumerate(types)) {
-      auto type = cast<RankedTensorType>(withRows(old, bucket.rows));
-      if (i == 0)
-        ports.push_back({type, "hidden"});
-      else
-        ports.push_back({type, "bank", int64_t(i - 1) * type.getNumElements() * type.getElementTypeBitWidth() / 8});
-    }
-  }
-
-  // Arguments in the order of the members that follow it: those of @text's own, then what level 2 adds.
-  struct Entry {
-    func::FuncOp function;
-    Value live, batch, liveLogits, logitRows, sampling; // the last three: null without the head
-    Value tensorRank, expertRank;                       // null when the axis has one rank
-  };
-
-  // The entry: its arguments name the plan's inputs, its results the outputs. The stages of a pipeline share out the ends of
-  // @text.
-  Entry createEntry(const Bucket &bucket, int64_t stage) {
-    Type i32 = b.getI32Type(), u8 = b.getIntegerType(8, false);
-    auto tensor = [](ArrayRef<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); };
-    const bool first = stage == 0, last = stage + 1 == state.mesh.pp, head = form.head && last;
-    const int64_t L = form.head ? bucket.logitRows : 0;
-    SmallVector<Port> arguments, results;
-    if (first && form.embed)
-      arguments.push_back({tensor({bucket.rows}, i32), "tokens"});
-    else if (first)
-      addStream(arguments, text.getArgumentTypes().drop_back(form.head), bucket);
-    const size_t own = arguments.size();
-    arguments.push_back({live(), "counts", 0});
-    if (head)
-      arguments.push_back({live(), "counts", 8});
-    arguments.push_back({bucket.batchType(b.getContext()), "batch"});
-    if (head) {
-      arguments.append({{tensor({L}, i32), "logit_rows"}, {tensor({L, 24}, u8), "sampling"}});
-      const int64_t vocab = cast<RankedTensorType>(text.getResultTypes()[0]).getDimSize(1);
-      results.append({{tensor({L, vocab}, b.getF32Type()), "logits"}, {tensor({L}, i32), "sampled"}});
-    } else if (last) {
-      addStream(results, text.getResultTypes(), bucket);
-    }
-    if (state.mesh.tp > 1)
-      arguments.push_back({live(), "coordinates", 0}); // {tp, dp, ep, pp, ...}, i32 each
-    if (state.mesh.ep > 1)
-      arguments.push_back({live(), "coordinates", 8});
-    auto typesOf = [](ArrayRef<Port> ports) { return llvm::map_to_vector(ports, [](const Port &p) { return p.type; }); };
-    auto f =
-        func::FuncOp::create(b, text.getLoc(), bucket.nameOf(stage), b.getFunctionType(typesOf(arguments), typesOf(results)));
-    for (auto [i, port] : llvm::enumerate(arguments)) {
-      f.setArgAttr(i, "k31.input", b.getStringAttr(port.name));
-      if (port.offset)
-        f.setArgAttr(i, "k31.offset", b.getI64IntegerAttr(*port.offset));
-    }
-    for (auto [i, port] : llvm::enumerate(results)) {
-      f.setResultAttr(i, "k31.output", b.getStringAttr(port.name));
-      if (port.offset)
-        f.setResultAttr(i, "k31.offset", b.getI64IntegerAttr(*port.offset));
-    }
-    SmallVector<NamedAttribute> facts = {
-        b.getNamedAttr("kind", b.getStringAttr(bucket.kind)), b.getNamedAttr("rows", b.getI64IntegerAttr(bucket.rows)),
-        b.getNamedAttr("segments", b.getI64IntegerAttr(bucket.segments)), b.getNamedAttr("logit_rows", b.getI64IntegerAttr(L))};
-    if (state.mesh.pp > 1)
-      facts.push_back(b.getNamedAttr("stage", b.getI64IntegerAttr(stage)));
-    f->setAttr("k31.entry", b.getDictionaryAttr(facts));
-    for (const Note &why : notes)
-      note(f, why);
-    f.addEntryBlock();
-    Entry entry{f, f.getArgument(own), f.getArgument(own + 1 + head), {}, {}, {}, {}, {}};
-    if (head)
-      entry.liveLogits = f.getArgument(own + 1), entry.logitRows = f.getArgument(own + 3),
-      entry.sampling = f.getArgument(own + 4);
-    if (state.mesh.tp > 1)
-      entry.tensorRank = f.getArgument(arguments.size() - 1 - (state.mesh.ep > 1));
-    if (state.mesh.ep > 1)
-      entry.expertRank = f.getArguments().back();
-    return entry;
-  }
-
   LogicalResult convertText(const Bucket &bucket, int64_t stage) {
-    Entry entry = createEntry(bucket, stage);
+    EntryFunction entry = createEntry(b, text, form, state.mesh, bucket, stage, notes);
     func::FuncOp f = entry.function;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&f.getBody().front());
@@ -297,7 +177,7 @@ private:
     return success();
   }
 
-  LogicalResult convertTextOp(OpsBuilder &o, const Entry &entry, Operation *op) {
+  LogicalResult convertTextOp(OpsBuilder &o, const EntryFunction &entry, Operation *op) {
     if (auto call = dyn_cast<func::CallOp>(op)) {
       convertCall(o, call);
     } else if (auto head = dyn_cast<model::HeadOp>(op)) {
