@@ -126,6 +126,9 @@ static FailureOr<KernelSpec> select(coll::SumRowOp op, OpReader &read) {
   if (bytes % 16 || c.peer.words > c.peer.region)
     return read.refuse() << "has rows of " << bytes << " bytes; they go by peer as whole words of 16 bytes, at most "
                          << c.peer.region << " of them";
+  if (read.target.isCuda() && rows > c.peer.blocks)
+    return read.refuse() << "has " << rows << " rows, one a block, and of blocks that wait for their peers " << c.peer.blocks
+                         << " run at once";
   return read.spec("coll.sum_row", c, {1, "one task: it waits for the other ranks", {}});
 }
 

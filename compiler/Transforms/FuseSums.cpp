@@ -73,8 +73,6 @@ private:
       return llvm::formatv("{0} rows, one a block, and of blocks that wait for their peers {1} run at once", rows, form.blocks);
     if (!place(sum, row))
       return "others read the sum before the rest of its operands is known";
-    if (target.isCuda())
-      return "there is no kernel for both yet";
     if (wish == "off")
       return "asked for by --fuse-sums";
     if (wish != "on" && !target.isCuda())

@@ -63,7 +63,7 @@ Result<void> run_entry(Session &session, uint32_t index, uint32_t rank, uint32_t
   const int64_t words = int64_t(piece * element / 16);
   const bool exchange = c.op() == plan::CollectiveOp::dispatch;
   const Bytes x = values(c.dtype(), count, [&](uint64_t i) { return value(rank, i); });
-  int32_t units[4] = {};
+  int32_t units[4] = {exchange ? 0 : int32_t(entry.rows())}; // live rows, for a row op on a sum
   const auto set_units = [&](bool all) {
     for (uint32_t to = 0; to < ranks && exchange; ++to)
       units[to] = live(rank, to, words, all);

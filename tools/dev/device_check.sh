@@ -41,7 +41,8 @@ if [ "${1:-}" = pack ]; then
   for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
     "dp2 --mesh tp=1,ep=2" "dp2-dispatch --mesh tp=1,ep=2 --moe-exchange dispatch" \
     "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2" \
-    "tp2-peer --mesh tp=2 --transport peer" "tp2-peer-dispatch --mesh tp=2 --transport peer --moe-exchange dispatch --sequence-parallel on"; do
+    "tp2-peer --mesh tp=2 --transport peer --fuse-sums off" "tp2-sums --mesh tp=2 --transport peer --fuse-sums on" \
+    "tp2-sums-rows --mesh tp=2 --transport peer --fuse-sums on --sequence-parallel on" "tp2-peer-dispatch --mesh tp=2 --transport peer --moe-exchange dispatch --sequence-parallel on"; do
     read -r name options <<<"$mesh"
     # shellcheck disable=SC2086 # options are words
     plan "mesh-$name-fp32" models/tiny-k31 "${gpu[@]}" --activations fp32 $options || exit 1
@@ -50,6 +51,10 @@ if [ "${1:-}" = pack ]; then
   cp "$build/bin/exchange_time" "$folder/" && strip -s "$folder/exchange_time"
   for transport in library peer; do
     python3 test/mesh/exchange_plan.py "$folder/exchange-$transport.k31" --bin "$build/bin" --target sm_90a --transport $transport || exit 1
+  done
+  for sums in on off; do
+    python3 test/mesh/exchange_plan.py "$folder/sums-$sums.k31" --bin "$build/bin" --target sm_90a --transport peer --kinds mix,norm \
+      --rows 1,16,64,128 --fuse-sums $sums || exit 1
   done
   plan mesh-tp2-bf16 models/tiny-k31 "${gpu[@]}" --activations bf16 --mesh tp=2 || exit 1
   tar -C "$folder" -cJf "$file" . && ls -l "$file"
@@ -82,6 +87,10 @@ if wanted mesh; then
   timeout 400 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
   for plan in mesh-tp2-bf16 mesh-tp2-peer-bf16; do
     timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1
+  done
+  for sums in on off; do # sums and the row op behind them in one launch, and in two
+    timeout 100 "$folder/exchange_time" "$folder/sums-$sums.k31" 9 >"$folder/sums" || failed=1
+    sed "s/^/--fuse-sums $sums: /" "$folder/sums"
   done
   timeout 200 python3 tools/dev/exchange_ratio.py "$folder/exchange_time" "$folder"/exchange-{library,peer}.k31 || failed=1
 fi

@@ -19,7 +19,7 @@ template <Config c, Tile t> struct Exchange {
   void *area[c.ranks];
   int64_t *totals; // in shared memory: words of each rank's piece
 
-  K31_DEVICE explicit Exchange(void *own) : own(own), totals((int64_t *)shared_memory()) {
+  K31_DEVICE explicit Exchange(void *own, void *shared = shared_memory()) : own(own), totals((int64_t *)shared) {
     const PeerTable &table = *(const PeerTable *)own;
     rank = table.rank;
     number = *at().counter(own, blockIdx.x) + 1;
@@ -59,17 +59,18 @@ template <Config c, Tile t> struct Exchange {
   // waits for theirs.
   template <class Total> K31_DEVICE void meet(Total &&total) const {
     __syncthreads();
-    const int peer = threadIdx.x;
-    if (peer < c.ranks && peer != rank) {
+    if (const int peer = threadIdx.x; peer < c.ranks) {
       void *there = ((const PeerTable *)own)->area[peer];
-      release_system(at().flag(there, number, blockIdx.x, rank), (uint64_t)number << 32 | (uint32_t)total(peer));
-      uint64_t flag;
-      do
-        flag = acquire_system(at().flag(own, number, blockIdx.x, peer));
-      while ((uint32_t)(flag >> 32) != number);
-      totals[peer] = (uint32_t)flag;
-    } else if (peer == rank) {
-      totals[peer] = total(peer);
+      if (there == own) { // this rank, or one without the others
+        totals[peer] = total(peer);
+      } else {
+        release_system(at().flag(there, number, blockIdx.x, rank), (uint64_t)number << 32 | (uint32_t)total(peer));
+        uint64_t flag;
+        do
+          flag = acquire_system(at().flag(own, number, blockIdx.x, peer));
+        while ((uint32_t)(flag >> 32) != number);
+        totals[peer] = (uint32_t)flag;
+      }
     }
     __syncthreads();
   }

@@ -11,8 +11,11 @@ K31_DEVICE int cluster_rank() {
   return (int)rank;
 }
 
-// All threads of the cluster's blocks meet; writes to shared memory from before are seen after it.
-K31_DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+// All threads of the cluster's blocks meet; writes to shared memory from before are seen after it. In two steps: what stands
+// between need not wait for the others.
+K31_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+K31_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+K31_DEVICE void cluster_meet() { cluster_arrive(), cluster_wait(); }
 
 // Writes a float to where block `rank` of the cluster has what this block has at `p`, and counts its 4 bytes in that block's
 // barrier at `arrived`, whose wait shows it.

@@ -32,10 +32,15 @@ template <class Region, int P> K31_DEVICE void region(const float *in, float *ou
     Region::phase4(in, out);
 }
 
-template <Config c, Tile t, class Region, int V> struct Unit {
+// Do the registers of a thread hold the elements of its unit?
+template <Config c, Tile t, int V>
+constexpr bool kHolds = V == t.vector && ceil_div(unit_columns(c, t), t.team *V) <= 16 && kept_words(c, t) <= t.keep;
+
+// Keep: what later phases need again stays in registers; who sets it without a phase keeps elements by itself.
+template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && (c.phases > 0)> struct Unit {
   static constexpr int kColumns = unit_columns(c, t);
   static constexpr int kAccesses = (int)ceil_div(kColumns, t.team *V); // of a thread
-  static constexpr bool kKeep = V == t.vector && c.phases > 0 && kAccesses <= 16 && kept_words(c, t) <= t.keep;
+  static constexpr bool kKeep = Keep;
   static constexpr int kAllSums = Known<c>::sums(c.phases);
 
   const Args &args;
@@ -71,11 +76,12 @@ template <Config c, Tile t, class Region, int V> struct Unit {
     }
   }
 
-  K31_DEVICE void keep() {
+  // The elements, but those of one input that others bring.
+  template <int But = -1> K31_DEVICE void keep() {
     for_accesses([&](int32_t col, int a) {
       for_index<c.inputs>([&](auto index) {
         constexpr int I = decltype(index)::value;
-        if constexpr (is_element<I>) {
+        if constexpr (is_element<I> && I != But) {
           auto raw = load_elements<I>(col);
 #pragma unroll
           for (int w = 0; w < raw.kWords; ++w)
@@ -235,18 +241,28 @@ template <Config c, Tile t, class Region, int V> struct Unit {
   }
 };
 
-template <Config c, Tile t, class Region, int V> K31_DEVICE void all_units(const Args &args) {
-  constexpr int32_t kTeams = t.block / t.team, kColumns = unit_columns(c, t);
-  const int64_t per_row = units_of_row(c, t), units = *args.live * per_row;
-  uint32_t turn = 0;
+// Before the first unit: the blocks of a cluster tell each other that they have begun, then wait for it.
+template <Tile t> K31_DEVICE void begin_cluster() {
   if constexpr (t.split > 1) {
     if (threadIdx.x == 0) {
       Barrier *arrived = (Barrier *)((float *)shared_memory() + kMaxSums * (2 * t.split + t.team / 32));
       barrier_init(&arrived[0], 1), barrier_init(&arrived[1], 1);
       barrier_init_done();
     }
-    cluster_meet(); // no block writes to one that has not begun
+    cluster_arrive();
   }
+}
+template <Tile t> K31_DEVICE void join_cluster() { // no block writes to one that has not begun
+  if constexpr (t.split > 1)
+    cluster_wait();
+}
+
+template <Config c, Tile t, class Region, int V> K31_DEVICE void all_units(const Args &args) {
+  constexpr int32_t kTeams = t.block / t.team, kColumns = unit_columns(c, t);
+  const int64_t per_row = units_of_row(c, t), units = *args.live * per_row;
+  uint32_t turn = 0;
+  begin_cluster<t>();
+  join_cluster<t>();
   for (int64_t u = (int64_t)blockIdx.x * kTeams + threadIdx.x / t.team; u < units; u += (int64_t)gridDim.x * kTeams) {
     int32_t begin = (int32_t)(u % per_row) * kColumns;
     Unit<c, t, Region, V> unit{args, u / per_row, begin, least(begin + kColumns, c.cols), turn};
@@ -257,19 +273,24 @@ template <Config c, Tile t, class Region, int V> K31_DEVICE void all_units(const
   }
 }
 
+// Do addresses allow accesses of whole vectors?
+template <Config c> K31_DEVICE bool vectors_aligned(const Args &args) {
+  bool aligned = true;
+  for_index<c.inputs>([&](auto index) {
+    constexpr OperandKind kind = (OperandKind)c.kind[decltype(index)::value];
+    if constexpr (kind == OperandKind::element || kind == OperandKind::column)
+      aligned = aligned && aligned16(args.tail[decltype(index)::value]);
+  });
+  for_index<c.outputs>([&](auto index) { aligned = aligned && aligned16(args.tail[c.inputs + decltype(index)::value]); });
+  return aligned;
+}
+
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
   static_assert(t.team == 32 || t.team == t.block, "a team is a warp or the block");
   static_assert(t.split == 1 || (t.team == t.block && c.phases > 0 && c.cols / c.groups % (t.split * t.vector) == 0));
   if constexpr (t.vector > 1) {
     static_assert(vectors_fit(c), "operands of this Config do not allow vectors");
-    bool aligned = true;
-    for_index<c.inputs>([&](auto index) {
-      constexpr OperandKind kind = (OperandKind)c.kind[decltype(index)::value];
-      if constexpr (kind == OperandKind::element || kind == OperandKind::column)
-        aligned = aligned && aligned16(args.tail[decltype(index)::value]);
-    });
-    for_index<c.outputs>([&](auto index) { aligned = aligned && aligned16(args.tail[c.inputs + decltype(index)::value]); });
-    if (aligned)
+    if (vectors_aligned<c>(args))
       return all_units<c, t, Region, t.vector>(args);
   }
   all_units<c, t, Region, 1>(args);

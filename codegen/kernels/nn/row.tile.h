@@ -64,7 +64,7 @@ constexpr int32_t registers(const Config &c, const Tile &t) {
   return kept_words(c, t) + sums + 2 * c.inputs + 32;
 }
 
-constexpr Tile choose(const Config &c) {
+constexpr Tile choose(const Config &c, bool may_split = true) {
   Tile t;
   t.vector = vectors_fit(c) ? 8 : 1;
   if (!c.phases || c.cols / c.groups <= 1024)
@@ -77,8 +77,8 @@ constexpr Tile choose(const Config &c) {
   const bool spread = c.rows <= 2 * kMultiprocessors; // then a few registers too many cost less than idle lanes
   // Rows of many elements that half of the multiprocessors would take: the instructions of one are what a row waits for.
   t.block = t.team = (int32_t)ceil_div(all, 64) * 32, t.split = 2;
-  if (c.rows * 2 <= kMultiprocessors && all >= 512 && c.cols / c.groups % (2 * t.vector) == 0 && kept_words(c, t) >= kManyWords &&
-      registers(c, t) <= 65536 / t.block * 5 / 4)
+  if (may_split && c.rows * 2 <= kMultiprocessors && all >= 512 && c.cols / c.groups % (2 * t.vector) == 0 &&
+      kept_words(c, t) >= kManyWords && registers(c, t) <= 65536 / t.block * 5 / 4)
     return t;
   t.split = 1;
   for (int32_t block : spread ? few : many) {

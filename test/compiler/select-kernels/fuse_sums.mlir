@@ -1,5 +1,7 @@
 // A sum by peer and the row op behind it as one op: where --fuse-sums and the target want it and it is possible.
 // RUN: sed 's/WISH/on/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefixes=ON,HOST
+// RUN: sed 's/WISH/on/' %s | k31-opt --select-kernels=target=sm_90a | FileCheck %s --check-prefixes=ON,CUDA
+// RUN: sed 's/WISH/auto/' %s | k31-opt --select-kernels=target=sm_90a | FileCheck %s --check-prefix=FEW
 // RUN: sed 's/WISH/auto/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=AUTO
 // RUN: sed 's/WISH/off/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=OFF
 // RUN: sed 's/WISH/on/; s/"peer"/"library"/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=LIBRARY
@@ -13,10 +15,14 @@ module attributes {k31.mesh = {tp = 4 : i64, dp = 1 : i64, ep = 4 : i64, pp = 1 
   // ON: [[S:%.+]], [[Y:%.+]] = coll.sum_row ["rms_norm"] of %arg0 over tp size 4 at 1 live %arg1(%arg2) attributes {k31.kernel = {
   // HOST-SAME: config = {at = 1 : i64, peer = {ranks = 4 : i64, region = 16384 : i64, words = 896 : i64}, row = {cols = 7168 : i64, inputs = 2 : i64, kind = array<i32: 2>,
   // HOST-SAME: rows = 4 : i64}, name = "coll.sum_row", tasks = 1 : i64
+  // CUDA-SAME: block = 896 : i64, config = {at = 1 : i64, peer = {blocks = 128 : i64, ranks = 4 : i64, region = 2048 : i64, words = 896 : i64}, row = {cols = 7168 : i64, inputs = 2 : i64, kind = array<i32: 2>,
+  // CUDA-SAME: rows = 4 : i64}, grid = array<i32: 4, 1, 1>, name = "coll.sum_row"
   // ON-SAME: about = "transport"{{.*}} choice = "peer"
   // ON-SAME: about = "fusion", choice = "rms_norm into coll.all_reduce", reason = "a launch less; what a block has summed of 57344 bytes goes on in it, and is stored for others"
   // ON: [[G:%.+]] = coll.all_gather [[S]]
   // ON-NEXT: return [[Y]], [[G]]
+  // FEW-LABEL: func.func @norm
+  // FEW: coll.sum_row
   // AUTO-LABEL: func.func @norm
   // AUTO: nn.row ["rms_norm"]
   // AUTO-SAME: about = "apart", choice = "rms_norm from coll.all_reduce", reason = "a launch of the host costs less than what its other threads give the row op"
@@ -101,6 +107,7 @@ module attributes {k31.mesh = {tp = 4 : i64, dp = 1 : i64, ep = 4 : i64, pp = 1 
   // ON-SAME: reason = "rows of 8 bytes are no whole words of 16"
   // ON: nn.map ["neg"]
   // HOST-SAME: reason = "a row has 262160 bytes, of which a block writes 262144 at a time"
+  // CUDA-SAME: reason = "a row has 262160 bytes, of which a block writes 32768 at a time"
   // ON: nn.map ["neg"]
   // ON-SAME: reason = "a long sum goes by pieces, and rows come back whole only at its end"
   func.func @rows_of_other_lengths(%x: tensor<4x4xbf16>, %y: tensor<4x131080xbf16>, %z: tensor<512x7168xf32>, %live: tensor<1xi32>)
@@ -124,5 +131,30 @@ module attributes {k31.mesh = {tp = 4 : i64, dp = 1 : i64, ep = 4 : i64, pp = 1 
       nn.yield %n : f32
     } : (tensor<1xi32>, tensor<512x7168xf32>) -> tensor<512x7168xf32>
     return %a, %b, %c : tensor<4x4xbf16>, tensor<1x131080xbf16>, tensor<512x7168xf32>
+  }
+
+  // ON-LABEL: func.func @many_rows
+  // ON: coll.sum_row ["neg"]
+  // CUDA-SAME: block = 128 : i64, {{.*}} grid = array<i32: 128, 1, 1>
+  // HOST: coll.sum_row ["neg"]
+  // CUDA: nn.map ["neg"]
+  // CUDA-SAME: reason = "160 rows, one a block, and of blocks that wait for their peers 128 run at once"
+  // FEW-LABEL: func.func @many_rows
+  // FEW: nn.map ["neg"]
+  // FEW-SAME: reason = "128 rows: a launch less saves little"
+  func.func @many_rows(%x: tensor<128x1024xbf16>, %y: tensor<160x1024xbf16>, %live: tensor<1xi32>) -> (tensor<128x1024xbf16>, tensor<160x1024xbf16>) {
+    %s = coll.all_reduce %x over tp size 4 : tensor<128x1024xbf16>
+    %a = nn.map ["neg"] live %live (%s) {
+    ^bb0(%v: f32):
+      %n = arith.negf %v : f32
+      nn.yield %n : f32
+    } : (tensor<1xi32>, tensor<128x1024xbf16>) -> tensor<128x1024xbf16>
+    %t = coll.all_reduce %y over tp size 4 : tensor<160x1024xbf16>
+    %b = nn.map ["neg"] live %live (%t) {
+    ^bb0(%v: f32):
+      %n = arith.negf %v : f32
+      nn.yield %n : f32
+    } : (tensor<1xi32>, tensor<160x1024xbf16>) -> tensor<160x1024xbf16>
+    return %a, %b : tensor<128x1024xbf16>, tensor<160x1024xbf16>
   }
 }

@@ -1,9 +1,7 @@
 // coll.peer: ranks are streams of one GPU, or of all that reach each other's memory, each with an area of its own. All forms, one
 // after the other over the same areas.
 #include "codegen/kernels/coll/peer.cuh"
-#include "test/kernels/cuda/runner.h"
-#include <cstdlib>
-#include <deque>
+#include "test/kernels/cuda/peer_ranks.h"
 
 // For the launch code: see runner.h.
 using _ZN3k317kernels4peer6ConfigE = k31::kernels::peer::Config;
@@ -11,7 +9,6 @@ using _ZN3k317kernels4peer4TileE = k31::kernels::peer::Tile;
 
 using namespace k31::test;
 namespace peer = k31::kernels::peer;
-using k31::kernels::PeerArea, k31::kernels::PeerTable;
 
 namespace {
 
@@ -20,81 +17,18 @@ __global__ void __launch_bounds__(t.threads(), 1) entry(const __grid_constant__ 
   peer::run<c, t, k31::kernels::NoRegion>(args);
 }
 
-// A queue for each stream: one that waits for its peers must not stand in front of another rank's.
-[[maybe_unused]] const int queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-
 constexpr int kBlocks = 8, kRegion = 64; // small regions: many steps
 
-template <int N> struct Ranks {
-  static constexpr PeerArea form{kBlocks, N, kRegion};
-  void *area[N];
-  cudaStream_t streams[N];
-  int device[N];
-
-  Ranks() {
-    int devices = 1;
-    check(cudaGetDeviceCount(&devices), "devices");
-    for (int r = 0; r < N; ++r) {
-      device[r] = r % devices;
-      use(r);
-      for (int other = 0; other < devices && r < devices; ++other)
-        if (other != device[r])
-          if (const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0); error == cudaErrorPeerAccessAlreadyEnabled)
-            cudaGetLastError();
-          else
-            check(error, "memory of another GPU");
-      check(cudaStreamCreateWithFlags(&streams[r], cudaStreamNonBlocking), "stream");
-      check(cudaMalloc(&area[r], form.bytes()), "area"), check(cudaMemset(area[r], 0, form.bytes()), "area");
-    }
-    for (int r = 0; r < N; ++r) {
-      PeerTable table{};
-      table.rank = r;
-      for (int s = 0; s < N; ++s)
-        table.area[s] = area[s];
-      check(cudaMemcpy(area[r], &table, sizeof table, cudaMemcpyHostToDevice), "table");
-    }
-    wait();
-  }
-  ~Ranks() {
-    for (int r = 0; r < N; ++r)
-      use(r), cudaFree(area[r]), cudaStreamDestroy(streams[r]);
-    use(0);
-  }
-  void use(int r) { check(cudaSetDevice(device[r]), "device"); }
-  void wait() {
-    for (int r = 0; r < N; ++r)
-      use(r), synchronize();
-    use(0);
-  }
+template <int N> struct Ranks : PeerRanks<N> {
+  Ranks() : PeerRanks<N>({kBlocks, N, kRegion}) {}
   // args[r] without the area, `times` launches in a row.
   template <peer::Config c> void run(std::vector<peer::Args> args, int times = 3) {
     constexpr peer::Tile tile = peer::choose(c);
-    const auto blocks = peer::grid(c, tile);
-    cudaFuncAttributes loaded; // a kernel is not loaded while another spins
     for (int r = 0; r < N; ++r)
-      use(r), check(cudaFuncGetAttributes(&loaded, entry<c, tile>), "kernel");
-    for (int i = 0; i < times; ++i)
-      for (int r = 0; r < N; ++r) {
-        use(r);
-        args[r].tail[(c.form == peer::exchange) + 1] = area[r];
-        entry<c, tile><<<blocks.x, tile.threads(), tile.smem(c), streams[r]>>>(args[r]);
-        check(cudaGetLastError(), "launch");
-      }
-    wait();
+      args[r].tail[(c.form == peer::exchange) + 1] = this->area[r];
+    this->start(entry<c, tile>, peer::grid(c, tile), tile.threads(), tile.smem(c), args, times);
   }
 };
-
-using Tensors = std::deque<Tensor>;
-void add(Tensors &list, int ranks, DType type, int64_t columns) {
-  for (int r = 0; r < ranks; ++r)
-    list.emplace_back(type, 1, columns);
-}
-float sum_at(const Tensors &x, int64_t i) { // in the order of the ranks
-  float sum = (float)x[0].at(0, i);
-  for (size_t r = 1; r < x.size(); ++r)
-    sum += (float)x[r].at(0, i);
-  return sum;
-}
 
 template <int N, DType type, int words, int form> void one(Ranks<N> &ranks) {
   constexpr peer::Config c{

@@ -34,18 +34,19 @@ struct Register {
 void fail(const std::string &message);
 bool timing(); // --time was given
 void check(cudaError_t error, const char *what);
-cudaStream_t stream(); // of all launches
+cudaStream_t stream(); // of launches that name none
 
 // ---- launches
-template <class Args> void launch(void (*kernel)(const Args), Grid grid, int threads, int smem, Args args, int cluster = 1) {
+template <class Args>
+void launch(void (*kernel)(const Args), Grid grid, int threads, int smem, Args args, int cluster = 1,
+            cudaStream_t on = stream()) {
   if (smem > 48 << 10)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem), "shared memory of the kernel");
   void *values[] = {(void *)&args};
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {(unsigned)cluster, 1, 1};
-  cudaLaunchConfig_t config{dim3(grid.x, grid.y, grid.z), dim3(threads), (size_t)smem, stream(), &attribute,
-                            cluster > 1 ? 1u : 0u};
+  cudaLaunchConfig_t config{dim3(grid.x, grid.y, grid.z), dim3(threads), (size_t)smem, on, &attribute, cluster > 1 ? 1u : 0u};
   check(cudaLaunchKernelExC(&config, (const void *)kernel, values), "launch");
 }
 inline void synchronize() { check(cudaDeviceSynchronize(), "run"); }
