@@ -32,13 +32,14 @@ K31_DEVICE uint32_t scale_pair(uint32_t s) {
 
 // Eight codes of one word, columns c .. c + 7: pairs (c, c + 4), (c + 1, c + 5), (c + 2, c + 6), (c + 3, c + 7), scaled.
 K31_DEVICE void decode_word(uint32_t codes, uint32_t factor, uint32_t (&pair)[4]) {
-  pair[0] = (codes & 0x00080008u) << 12 | (codes & 0x00070007u) << 6;
-  pair[1] = (codes & 0x00800080u) << 8 | (codes & 0x00700070u) << 2;
-  pair[2] = (codes & 0x08000800u) << 4 | (codes & 0x07000700u) >> 2;
-  pair[3] = (codes & 0x80008000u) | (codes & 0x70007000u) >> 6;
+  const uint32_t later = codes >> 8;
+  pair[0] = (codes & 0x000f000fu) * 0x1040; // a nibble to bits 15 to 12 and 9 to 6 at once
+  pair[1] = (codes & 0x00f000f0u) * 0x0104;
+  pair[2] = (later & 0x000f000fu) * 0x1040;
+  pair[3] = (later & 0x00f000f0u) * 0x0104;
 #pragma unroll
   for (int j = 0; j < 4; ++j)
-    pair[j] = multiply_bf16x2(pair[j], factor);
+    pair[j] = multiply_bf16x2(pair[j] & 0x81c081c0u, factor);
 }
 // Eight columns of x as pairs in the same order.
 K31_DEVICE void order_as_decoded(const uint4 &v, uint32_t (&pair)[4]) {

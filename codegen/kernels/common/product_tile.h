@@ -21,7 +21,13 @@ constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 
 // Of one turn of a warp with MXFP4 weights: 64 bytes of codes and 4 scales for each of bn rows.
 constexpr int32_t thin_slot_bytes(int32_t bn) { return bn * 68; }
-constexpr int32_t kDecodedTurns = 6; // that a warp of the decoded form has under way, of 32 rows
+constexpr int32_t kDecodedTurns = 6;      // that a warp of the decoded form has under way, of 32 rows
+constexpr int32_t kDecodedExperts = 1000; // at most, of a launch in the decoded form: a block keeps their offsets
+
+// Of a block of the decoded form beside its stages of x: turns under way, offsets, and what aligning takes.
+constexpr int32_t decoded_bytes(int32_t bn) {
+  return bn / 32 * kDecodedTurns * thin_slot_bytes(32) + 4 * (kDecodedExperts + 1) + 1024;
+}
 
 struct ProductTile {
   int32_t form = kPlain;
@@ -44,7 +50,7 @@ struct ProductTile {
     int32_t own = form == kThin      ? block / 32 * most(bm * bn * 4, stages * thin_slot_bytes(bn))
                   : form == kWide    ? stages * stage_bytes() + 1024
                   : form == kMapped  ? stages * (stage_bytes() + 16) + 1024
-                  : form == kDecoded ? bn / 32 * kDecodedTurns * thin_slot_bytes(32) + stages * (bm * 256 + 16) + 1024
+                  : form == kDecoded ? decoded_bytes(bn) + stages * (bm * 256 + 16)
                                      : 0;
     return own > plain ? own : plain;
   }

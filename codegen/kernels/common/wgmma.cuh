@@ -109,7 +109,9 @@ K31_WGMMA(256, 128, 129, 130, 131)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                    \
   }
 K31_WGMMA_REGISTERS(32, 16, 17, 18, 19, 20, 21)
+K31_WGMMA_REGISTERS(48, 24, 25, 26, 27, 28, 29)
 K31_WGMMA_REGISTERS(64, 32, 33, 34, 35, 36, 37)
+K31_WGMMA_REGISTERS(96, 48, 49, 50, 51, 52, 53)
 #undef K31_WGMMA_REGISTERS
 #undef K31_WGMMA
 #undef K31_SUM

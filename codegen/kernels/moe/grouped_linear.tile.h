@@ -11,10 +11,22 @@ constexpr bool tensor_cores_fit(const Config &c) {
   return c.x_type == DType::bf16 && (c.mxfp4 || c.w_type == DType::bf16) && c.k % 8 == 0 && c.ld_x % 8 == 0 && c.n % 8 == 0;
 }
 
-// Rows of an expert, half as many again as the mean when all rows of the capacity are live. More rows than bm are taken in turns,
-// so a wrong guess costs time only.
-constexpr int64_t rows_of_expert(const Config &c) {
-  return ceil_div(3 * (int64_t)c.rows, 2 * (int64_t)c.ranks * most(c.experts, 1));
+// Rows of an expert when all rows of the capacity are live and routing is even.
+constexpr double rows_of_expert(const Config &c) { return (double)c.rows / ((double)c.ranks * most(c.experts, 1)); }
+// How often an expert's W is read and decoded, once for each bm of its rows: the mean over the eighths of a normal distribution
+// whose variance is the mean. More rows than bm are taken in turns, so a wrong guess costs time only.
+constexpr double passes_of_expert(const Config &c, int32_t bm) {
+  constexpr double kEighths[] = {-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53}; // of the standard deviation
+  const double mean = rows_of_expert(c);
+  double deviation = mean > 1 ? mean : 1;
+  for (int i = 0; i < 20; ++i) // the square root
+    deviation = (deviation + mean / deviation) / 2;
+  double passes = 0;
+  for (double eighth : kEighths) {
+    const double rows = mean + eighth * deviation;
+    passes += rows > bm ? (double)(int64_t)((rows + bm - 1e-9) / bm) : 1;
+  }
+  return passes / 8;
 }
 
 // Blocks of 26 KB, four a multiprocessor: three turns a warp hold the bytes that memory's latency asks for; more were slower.
@@ -30,7 +42,8 @@ constexpr Tile wide_tile(int32_t bm) {
 }
 constexpr Tile decoded_tile(int32_t bm) {
   Tile t;
-  t.form = kDecoded, t.block = 512, t.bm = bm, t.bn = 256, t.stages = 5;
+  t.form = kDecoded, t.block = 512, t.bm = bm, t.bn = 256;
+  t.stages = least((kMaxSharedMemory - decoded_bytes(t.bn)) / (bm * 256 + 16), 5);
   return t;
 }
 
@@ -45,33 +58,39 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   for (int32_t bm : {32, 64, 128})
     if (!c.mxfp4)
       all.add(wide_tile(bm));
-    else if (bm <= 64)
+  for (int32_t bm : {32, 48, 64, 96})
+    if (c.mxfp4 && c.experts <= kDecodedExperts)
       all.add(decoded_tile(bm));
   return all;
 }
 
 // Each expert that can have rows reads its W once and decodes it again for each bm of its rows.
 constexpr LaunchCost cost(const Config &c, const Tile &t) {
-  const int64_t rows = rows_of_expert(c), experts = most(least(c.experts, c.rows), 1), passes = ceil_div(rows, t.bm);
+  const int64_t experts = most(least(c.experts, c.rows), 1);
+  const double rows = rows_of_expert(c), passes = passes_of_expert(c, t.bm);
   const double w_bytes = c.mxfp4 ? 17.0 / 32 : bytes_of_type(c.w_type), weights = (double)experts * c.n * c.k;
   if (t.form == kPlain)
-    return plain_cost(rows, experts * c.n, c.k, bytes_of_type(c.x_type), w_bytes);
-  const double tiles = (double)experts * (double)passes * (double)ceil_div(c.n, t.bn), share = tiles / kMultiprocessors;
+    return plain_cost((int64_t)rows + 1, experts * c.n, c.k, bytes_of_type(c.x_type), w_bytes);
+  const double tiles = (double)experts * passes * (double)ceil_div(c.n, t.bn), share = tiles / kMultiprocessors;
   LaunchCost cost;
   cost.ends = t.form == kThin ? 0.2e-6 : 2e-6; // sums that meet; stages that fill
   cost.memory = (weights * w_bytes + (double)experts * rows * (c.k + c.n) * 2) / kMemoryBytes;
-  cost.caches = share * (least(rows, t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
+  cost.caches = share * ((rows < t.bm ? rows : t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
   cost.math = t.form == kDecoded ? share * (double)c.k * (kDecodedColumn + t.bm * kDecodedColumnOfRow)
                                  : share * 2 * t.bm * t.bn * (double)c.k / kWarpFlops;
-  if (c.mxfp4 && t.form == kThin)
-    cost.math += (double)passes * weights / kMultiprocessors / kDecodedWeights;
+  if (c.mxfp4 && t.form == kThin) // four blocks hide each other's latencies, fewer do so less
+    cost.math += passes * weights / kMultiprocessors / (kDecodedWeights * t.blocks_at_once() / 4);
   return cost;
 }
 constexpr Tile choose(const Config &c) { return cheapest(c); }
-// x: tiles of an expert's W; y: experts with rows, at most one a row; z: an expert's tiles of rows, in turns.
+// x: tiles of an expert's W; y: experts with rows, at most one a row; z: an expert's tiles of rows, in turns. Blocks of the
+// decoded form take all tiles in turns.
 constexpr Grid grid(const Config &c, const Tile &t) {
-  int64_t tiles = ceil_div(c.rows, most(c.experts, 1) * (int64_t)t.bm);
-  return {(int32_t)ceil_div(c.n, t.bn), most(least(c.experts, c.rows), 1), t.form == kThin ? 1 : least(most(tiles, 1), 8)};
+  const int64_t of_w = ceil_div(c.n, t.bn), experts = most(least(c.experts, c.rows), 1);
+  if (t.form == kDecoded)
+    return {(int32_t)least(of_w * (experts + c.rows / t.bm), kMultiprocessors)};
+  const int64_t of_rows = ceil_div(c.rows, most(c.experts, 1) * (int64_t)t.bm);
+  return {(int32_t)of_w, (int32_t)experts, t.form == kThin ? 1 : least(most(of_rows, 1), 8)};
 }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 

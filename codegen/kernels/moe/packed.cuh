@@ -25,16 +25,20 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride, int32_t bloc
   static constexpr bool kWholeRows = n_rows % block_rows == 0, kWholeTurns = k % kTurn == 0;
   unsigned char *slots;         // of this warp
   const uint8_t *codes, *scale; // of this lane: row n0 + g, word q of the next turn to start; row of scales `lane`
-  int32_t row, scale_row, col;  // of those
+  int32_t row, scale_row;       // of those
+  int32_t col = k;              // of the next turn to start
   int32_t write = 0, read = 0;  // offsets of slots
 
-  K31_DEVICE Ring(unsigned char *slots, const Weights &w, int32_t n0, int32_t k0)
-      : slots(slots), row(n0 + lane_id() / 4), scale_row(n0 + lane_id()), col(k0) {
+  K31_DEVICE explicit Ring(unsigned char *slots) : slots(slots) {}
+
+  // Turns from column k0 on of the rows from n0 on are the next to start.
+  K31_DEVICE void aim(const Weights &w, int32_t n0, int32_t k0) {
+    row = n0 + lane_id() / 4, scale_row = n0 + lane_id(), col = k0;
     codes = w.codes + (int64_t)row * (k / 2) + k0 / 2 + lane_id() % 4 * kCodeBytes;
     scale = w.scale + (int64_t)scale_row * (k / kScaleColumns) + k0 / kScaleColumns;
   }
 
-  // The next turn's copies; none past the end of K.
+  // The next turn's copies, as a group; none past the end of K.
   K31_DEVICE void start() {
     if (col < k) {
       unsigned char *to = slots + write;
@@ -66,23 +70,15 @@ template <ProductTile t, int32_t n_rows, int32_t k, int32_t stride, int32_t bloc
     }
     codes += stride / 2, scale += stride / kScaleColumns, col += stride;
     write = write + kSlot == kEnd ? 0 : write + kSlot;
+    copy_commit();
   }
-  // The first turns' copies.
-  K31_DEVICE void fill() {
-    for (int32_t turn = 0; turn < t.stages; ++turn) {
-      start();
-      copy_commit();
-    }
-  }
-  // The oldest turn goes to registers; the copies of one more begin.
+  // The oldest turn goes to registers; its slot is free then.
   template <class To> K31_DEVICE void take(To &turn) {
     copy_wait<t.stages - 1>();
     __syncwarp();
     turn.take(slots + read);
     read = read + kSlot == kEnd ? 0 : read + kSlot;
     __syncwarp(); // the slot has been read
-    start();
-    copy_commit();
   }
 };
 
@@ -146,15 +142,18 @@ K31_DEVICE void thin_tile(const uint16_t *x, int32_t rows, const Weights &w, int
   constexpr int32_t kStride = t.block / 32 * kTurn;
   using R = Ring<t, n_rows, k, kStride>;
   const int32_t first = warp_id() * kTurn;
-  R ring(shared_memory() + warp_id() * R::kEnd, w, n0, first);
+  R ring(shared_memory() + warp_id() * R::kEnd);
+  ring.aim(w, n0, first);
   float sum[Turn<t>::kN][Turn<t>::kM][4] = {};
-  ring.fill();
+  for (int32_t turn = 0; turn < t.stages; ++turn)
+    ring.start();
   RowsOfX<t, ld_x> now, next;
   now.load(x, rows, first, k);
   for (int32_t k0 = first; k0 < k; k0 += kStride) {
     next.load(x, rows, k0 + kStride, k);
     Turn<t> w_turn;
     ring.take(w_turn);
+    ring.start();
     w_turn.multiply(now.x, sum);
     now = next;
   }

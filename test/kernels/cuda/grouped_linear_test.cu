@@ -95,15 +95,17 @@ K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_p
 K31_CUDA_TEST("moe.grouped_linear.decoded") {
   grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}), grouped<some, decoded_tile(32)>({0, 33, 70, 1, 32}),
       grouped<many_pairs, decoded_tile(64), Gated>({0, 129, 5, 64, 257}), grouped<deep, decoded_tile(64)>({65, 1, 0, 64, 128}),
-      grouped<deep, decoded_tile(64)>({127, 1, 0, 2, 128}), grouped<many, decoded_tile(64)>({0}),
-      grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 100, 104);
+      grouped<deep, decoded_tile(64)>({127, 1, 0, 2, 128}), grouped<many, decoded_tile(96)>({3, 0, 170, 300, 96}),
+      grouped<some, decoded_tile(48)>({0, 49, 70, 1, 48}), grouped<many_pairs, decoded_tile(96), Gated>({0, 129, 5, 96, 257}),
+      grouped<many, decoded_tile(64)>({0}), grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 100, 104);
 }
 K31_CUDA_TEST("moe.grouped_linear.every_count") { // 1 to 257 rows, and each tile that the compiler chooses among
   std::vector<int> counts(every.experts);
   for (int e = 0; e < every.experts; ++e)
     counts[e] = e + 1;
   grouped<every, thin_tile(8, every)>(counts), grouped<every, thin_tile(16, every)>(counts),
-      grouped<every, decoded_tile(32)>(counts), grouped<every, decoded_tile(64)>(counts);
+      grouped<every, decoded_tile(32)>(counts), grouped<every, decoded_tile(48)>(counts),
+      grouped<every, decoded_tile(64)>(counts), grouped<every, decoded_tile(96)>(counts);
 }
 K31_CUDA_TEST("moe.grouped_linear.plain") {
   grouped<plain>({3, 0, 17, 20, 1}), grouped<plain_pairs, choose(plain_pairs), Gated>({3, 0, 17, 20, 1});
@@ -162,5 +164,7 @@ K31_CUDA_TEST("moe.grouped_linear.time") {
       time_grouped<4096, true>(), time_grouped<4096, false>();
   time_grouped<128, true>(), time_grouped<128, false>(), time_grouped<128, true, 8, 2>(), time_grouped<128, true, 8, 6>(),
       time_grouped<128, true, 16, 3>(), time_grouped<64, true, 8, 2>();
-  time_grouped<1024, true, 32, 0, k31::kernels::kDecoded>(), time_grouped<2048, true>(), time_grouped<2048, false>();
+  time_grouped<256, true>(), time_grouped<512, true, 16, 3>(), time_grouped<512, true, 32, 0, k31::kernels::kDecoded>();
+  time_grouped<1024, true>(), time_grouped<1024, true, 16, 3>(), time_grouped<2048, true>(), time_grouped<2048, false>();
+  time_grouped<2048, true, 64, 0, k31::kernels::kDecoded>(), time_grouped<8192, true>(), time_grouped<8192, false>();
 }
