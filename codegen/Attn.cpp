@@ -1,7 +1,6 @@
 // attn ops as kernels.
 #include "dialects/Attn/Attn.h"
 #include "codegen/KernelModels.h"
-#include "codegen/Operands.h"
 #include "codegen/Regions.h"
 #include "codegen/kernels/attn/append.h"
 #include "codegen/kernels/attn/attend.h"

@@ -1,7 +1,6 @@
 // moe ops as kernels.
 #include "dialects/Moe/Moe.h"
 #include "codegen/KernelModels.h"
-#include "codegen/Operands.h"
 #include "codegen/Regions.h"
 #include "codegen/kernels/moe/combine.h"
 #include "codegen/kernels/moe/grouped_linear.h"

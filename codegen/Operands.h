@@ -89,15 +89,4 @@ template <class Config> void readGroups(OpReader &read, mlir::Value live, int64_
   config.capacity = config.groups > 1 ? read.number(rows / config.groups, "rows of a group") : 0;
 }
 
-// The model of an op whose kernel is what the function select(op, read) says.
-template <class Op> struct KernelModel : KernelOp::ExternalModel<KernelModel<Op>, Op> {
-  llvm::FailureOr<KernelSpec> selectKernel(mlir::Operation *op, const Target &target) const {
-    OpReader read(op, target);
-    return select(llvm::cast<Op>(op), read);
-  }
-};
-template <class... Ops> void attachModels(mlir::MLIRContext *context) {
-  (Ops::template attachInterface<KernelModel<Ops>>(*context), ...);
-}
-
 } // namespace k31
