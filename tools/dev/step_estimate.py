@@ -4,8 +4,9 @@
     step_estimate.py PLAN ENTRY [--experts-hit N] [--k31c PATH]
 
 One rank, nothing overlapped, all rows live, contexts at the plan's limit. A kernel takes the time that the compiler chose it by; kernels of
-other kinds their bytes or products plus their launch, or MEASURED; experts what the packed bytes of N hit experts take at 2.21 TB/s;
-collectives the time of the measured link inside a host, of an assumed one between hosts (compiler/LinkCost.cpp).
+other kinds their bytes or products plus their launch, or MEASURED; experts what the packed bytes of N hit experts take at 2.9 TB/s;
+collectives the time of the measured link inside a host, of an assumed one between hosts (compiler/LinkCost.cpp); what is fused behind a sum its
+time without a launch.
 """
 import argparse
 import json
@@ -15,11 +16,12 @@ import subprocess
 # Times of docs/performance.md, in us, by kernel and rows, for contexts of 1 M; those of 256 and 2048 rows scaled from 4096 queries over
 # 131072 keys and from 8192 tokens of 96 heads. The floor of bytes says little of chains of latencies.
 MEASURED = {
-    1: {"attn.index_select": 138.0, "attn.attend": 29.0, "attn_res_mix": 7.2, "rms_norm": 2.8},
-    256: {"attn.index_select": 47700 / 16 * 8, "attn.attend": 5130 / 16, "attn_res_mix": 236 / 16, "rms_norm": 47.5 / 16},
+    1: {"attn.index_select": 112.0, "attn.attend": 29.0, "attn_res_mix": 6.2, "rms_norm": 2.4},
+    256: {"attn.index_select": 15300 / 16 * 8, "attn.attend": 5130 / 16, "attn_res_mix": 246 / 16, "rms_norm": 35.6 / 16},
     2048: {"attn.kda": 2760 * 2048 / 8192 * 12 / 96},
 }
-EXPERT_BYTES_A_SECOND = 2.21e12
+EXPERT_BYTES_A_SECOND = 2.9e12
+LAUNCH = 2.0
 
 
 def rows_of(step):
@@ -33,11 +35,13 @@ def time_of(step, hit):
     if "transport" in note:
         n = note["transport"]
         us = next(c["us"] for c in n["candidates"] if c["choice"] == n["choice"])
+        if "coll.sum_row" in step["what"]:  # the row op's time without the launch that it does not need
+            us += max((t - LAUNCH for part, t in MEASURED.get(rows_of(step), {}).items() if part in step["what"]), default=0.0)
         return us, "host" if "of one host" in n["reason"] else "network"
     kernel = note.get("kernel", {"reason": ""})
     if step["what"].startswith("moe.grouped_linear") and hit is not None:
         held, size = map(int, re.search(r"(\d+) of \d+ experts a rank, (\d+) bytes", note["share"]["reason"]).groups())
-        return hit * size / held / EXPERT_BYTES_A_SECOND * 1e6 + 2, "kernel"
+        return hit * size / held / EXPERT_BYTES_A_SECOND * 1e6 + LAUNCH, "kernel"
     for part, us in MEASURED.get(rows_of(step), {}).items():
         if part in step["what"]:
             return us, "kernel"
@@ -45,7 +49,7 @@ def time_of(step, hit):
         if candidate["choice"] == kernel["choice"]:
             return candidate["us"], "kernel"
     floor = re.search(r"([\d.]+) us at least, and ([\d.]+) us to launch", kernel["reason"])
-    return (float(floor[1]) + float(floor[2]) if floor else 2.0), "kernel"
+    return (float(floor[1]) + float(floor[2]) if floor else LAUNCH), "kernel"
 
 
 def group_of(step, section):
