@@ -55,25 +55,34 @@ template <Config c, Tile t> struct Exchange {
     }
   }
 
-  // Everything of this exchange is written: tells the peers, who learn that this rank's piece for them has total(d) words, and
-  // waits for theirs.
-  template <class Total> K31_DEVICE void meet(Total &&total) const {
+  // Everything of this exchange is written: tells the peers, who learn that this rank's piece for them has total(d) words. True
+  // on threads that have to wait for one.
+  template <class Total> K31_DEVICE bool tell(Total &&total) const {
     __syncthreads();
-    if (const int peer = threadIdx.x; peer < c.ranks) {
-      void *there = ((const PeerTable *)own)->area[peer];
-      if (there == own) { // this rank, or one without the others
-        totals[peer] = total(peer);
-      } else {
-        release_system(at().flag(there, number, blockIdx.x, rank), (uint64_t)number << 32 | (uint32_t)total(peer));
-        uint64_t flag;
-        do
-          flag = acquire_system(at().flag(own, number, blockIdx.x, peer));
-        while ((uint32_t)(flag >> 32) != number);
-        totals[peer] = (uint32_t)flag;
-      }
+    const int peer = threadIdx.x;
+    if (peer >= c.ranks)
+      return false;
+    void *there = ((const PeerTable *)own)->area[peer];
+    if (there == own) { // this rank, or one without the others
+      totals[peer] = total(peer);
+      return false;
+    }
+    release_system(at().flag(there, number, blockIdx.x, rank), (uint64_t)number << 32 | (uint32_t)total(peer));
+    return true;
+  }
+  // Until all peers have told.
+  K31_DEVICE void wait(bool told) const {
+    if (told) {
+      const int peer = threadIdx.x;
+      uint64_t flag;
+      do
+        flag = acquire_system(at().flag(own, number, blockIdx.x, peer));
+      while ((uint32_t)(flag >> 32) != number);
+      totals[peer] = (uint32_t)flag;
     }
     __syncthreads();
   }
+  template <class Total> K31_DEVICE void meet(Total &&total) const { wait(tell(total)); }
   K31_DEVICE void next() { ++number; }
 
   // put(i, the sum over the ranks of word i); this rank's own addend stands at mine[i].

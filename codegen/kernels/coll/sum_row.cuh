@@ -63,9 +63,10 @@ K31_DEVICE void in_registers(const kernels::row::Args &args, const Part<c, t> &p
           slot[word(col) + w] = Part<c, t>::kScatter ? theirs[word(col) + w] : own[a][w];
       });
     }
+  const bool told = peers.tell([](int) -> int64_t { return Part<c, t>::kWords; });
   if (alive)
     unit.template keep<c.at>();
-  peers.meet([](int) -> int64_t { return Part<c, t>::kWords; });
+  peers.wait(told);
   kernels::row::join_cluster<t>();
   unit.for_accesses([&](int32_t col, int a) {
 #pragma unroll

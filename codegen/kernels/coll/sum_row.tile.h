@@ -13,7 +13,7 @@ constexpr Tile choose(const Config &c) {
   kernels::row::Config row = c.row;
   row.rows = c.rows;
   if (row.phases && row.cols / row.groups > 1024)
-    return kernels::row::choose(row, row.groups == 1 && c.rows * 2 <= c.peer.blocks);
+    return kernels::row::choose(row, row.groups == 1 && c.peer.words % 2 == 0 && c.rows * 2 <= c.peer.blocks);
   Tile t = kernels::row::choose(row);
   // A unit of the region is what the block has of the row, where that is one group: a thread goes on with what it has summed.
   t.block = least(most(ceil_div(row.cols, 32 * t.vector) * 32, 64), 1024);

@@ -153,7 +153,24 @@ template <int n> void all() {
   norm<n, 3, 1544, 2, 0, 1, bf16, false, false, 1547>(ranks, 2);    // rows that are not aligned
 }
 
+// The table names the own area for all ranks: nobody is waited for, the sum is what this rank adds.
+void alone() {
+  PeerRanks<2> ranks({kBlocks, 2, kRegion});
+  const k31::kernels::PeerTable table{{ranks.area[0], ranks.area[0]}, 0, 0, nullptr};
+  check(cudaMemcpy(ranks.area[0], &table, sizeof table, cudaMemcpyHostToDevice), "table");
+  using S = Case<2, 3, 2048, 1, 0, 1, bf16, false, false, 2048, 96>;
+  Tensor x(bf16, 3, 2048), sum(bf16, 3, 2048), gain(bf16, 1, 2048), y0(bf16, 3, 2048), y1(f32, 3, 2048, 2056),
+      count(DType::i32, 1, 1);
+  x.fill_normal(), gain.fill_normal(), count.set(0, 0, 2);
+  const Args args{x.device(), sum.device(), count.device<int32_t>(), {gain.device(), y0.device(), y1.device(), ranks.area[0]}};
+  for (int turn = 0; turn < 3; ++turn)
+    launch(entry<S, Norm<1, 2048>>, grid(S::config, S::tile), S::tile.threads(), smem(S::config, S::tile), args, S::tile.split);
+  expect_close(sum, 3, [&](int64_t t, int64_t i) { return x.at(t, i); }, 0, "sum");
+  expect_close(y1, 2, [&](int64_t t, int64_t i) { return x.at(t, i); }, 0, "row");
+}
+
 } // namespace
 
+K31_CUDA_TEST("coll.sum_row.alone") { alone(); }
 K31_CUDA_TEST("coll.sum_row.two") { all<2>(); }
 K31_CUDA_TEST("coll.sum_row.four") { all<4>(); }
