@@ -119,13 +119,13 @@ void fuseSums(ModuleOp module, const Target &target) {
   auto options = module->getAttrOfType<DictionaryAttr>("k31.options");
   auto wish = options ? options.getAs<StringAttr>("fuse_sums") : StringAttr();
   const SumFuser fuser(wish ? wish.str() : "auto", target);
-  SmallVector<Sum> sums;
+  SmallVector<Operation *> sums;
   module.walk([&](Operation *op) {
-    if (std::optional<Sum> sum = Sum::of(op))
-      sums.push_back(*sum);
+    if (Sum::of(op))
+      sums.push_back(op);
   });
-  for (const Sum &sum : sums)
-    fuser.visit(sum);
+  for (Operation *sum : sums) // looked at only now: a fusion replaces what the next sum adds up
+    fuser.visit(*Sum::of(sum));
 }
 
 } // namespace k31

@@ -65,6 +65,27 @@ module attributes {k31.mesh = {tp = 4 : i64, dp = 1 : i64, ep = 4 : i64, pp = 1 
     return %y : tensor<2x32xf32>
   }
 
+  // What the second sum adds up is the result of a row op that went into the first.
+  // ON-LABEL: func.func @one_behind_the_other
+  // ON: %{{.+}}, [[A:%.+]] = coll.sum_row ["neg"] of %arg0 over tp size 4 at 0
+  // ON: %{{.+}}, [[B:%.+]] = coll.sum_row ["neg"] of [[A]] over tp size 4 scatter at 0
+  // ON: return [[B]]
+  func.func @one_behind_the_other(%x: tensor<8x32xf32>, %live: tensor<1xi32>) -> tensor<2x32xf32> {
+    %s = coll.all_reduce %x over tp size 4 : tensor<8x32xf32>
+    %a = nn.map ["neg"] live %live (%s) {
+    ^bb0(%v: f32):
+      %n = arith.negf %v : f32
+      nn.yield %n : f32
+    } : (tensor<1xi32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+    %t = coll.reduce_scatter %a over tp size 4 : tensor<8x32xf32>
+    %b = nn.map ["neg"] live %live (%t) {
+    ^bb0(%v: f32):
+      %n = arith.negf %v : f32
+      nn.yield %n : f32
+    } : (tensor<1xi32>, tensor<2x32xf32>) -> tensor<2x32xf32>
+    return %b : tensor<2x32xf32>
+  }
+
   // ON-LABEL: func.func @read_before
   // ON: coll.all_reduce
   // ON: nn.map ["add"] live %arg1(
