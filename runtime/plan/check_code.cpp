@@ -57,6 +57,7 @@ struct Checker {
   const plan::Entry &entry;
   std::vector<bool> &recorded;
   std::string_view label;
+  const plan::Slice *area = nullptr; // of the collective at hand
 
   std::string where() const {
     return "entry " + quote(entry.name()->str()) + (label.empty() ? std::string() : ", " + quote(label));
@@ -81,6 +82,9 @@ struct Checker {
           cat(where(), ": ", what, " ", index, " has access ", int(s.access()), ", the last kind is ", int(plan::Access::MAX)));
     if ((writes || s.access() != plan::Access::read) && arena.kind() == plan::ArenaKind::weights)
       return refuse(cat(where(), ": ", what, " ", index, " writes to the weights"));
+    if (arena.kind() == plan::ArenaKind::shared && &s != area)
+      return refuse(cat(where(), ": ", what, " ", index, " is in arena ", quote(arena.name()->str()),
+                        " of kind shared, in which only areas of collectives by peer lie"));
     return {};
   }
 
@@ -164,6 +168,8 @@ struct Checker {
     if (!launch)
       return {};
     const std::string_view own = label;
+    if (launch->args()->size() > 0)
+      area = launch->args()->Get(launch->args()->size() - 1);
     K31_TRY((*this)(*launch));
     label = own;
     std::vector<const plan::Slice *> expected = {c.source(), c.dest()};
@@ -183,12 +189,12 @@ struct Checker {
       return refuse(cat(where(), ": the launch of ", plan::EnumNameCollectiveOp(c.op()), " by peer over ", ranks, " ranks has ",
                         launch->args()->size(), " arguments, expected ", expected.size() + 1,
                         "; those of sums over two ranks or more may have others in front of the area"));
-    const plan::Slice &area = *launch->args()->Get(launch->args()->size() - 1);
-    if (plan.arenas()->Get(area.arena())->kind() != plan::ArenaKind::shared || area.bytes() < sizeof(plan::PeerTable) ||
-        area.offset() % alignof(plan::PeerTable) != 0 || ranks > plan::kMaxPeers)
-      return refuse(cat(where(), ": a collective by peer over ", ranks, " ranks with an area of ", area.bytes(),
-                        " bytes, expected at most ", plan::kMaxPeers, " ranks and ", sizeof(plan::PeerTable),
-                        " bytes or more of an arena of kind shared"));
+    if (plan.arenas()->Get(area->arena())->kind() != plan::ArenaKind::shared || area->bytes() < sizeof(plan::PeerTable) ||
+        area->offset() % alignof(plan::PeerTable) != 0 || ranks > plan::kMaxPeers)
+      return refuse(cat(where(), ": a collective by peer over ", ranks, " ranks with an area of ", area->bytes(),
+                        " bytes at offset ", area->offset(), ", expected at most ", plan::kMaxPeers, " ranks and ",
+                        sizeof(plan::PeerTable), " bytes or more of an arena of kind shared, at a multiple of ",
+                        alignof(plan::PeerTable)));
     return {};
   }
 

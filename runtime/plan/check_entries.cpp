@@ -47,6 +47,8 @@ struct EntryChecker {
                         " ends outside its arena of ", arena.bytes(), " bytes"));
     if (input && arena.kind() == plan::ArenaKind::weights)
       return refuse(name + " writes to the weights");
+    if (arena.kind() == plan::ArenaKind::shared)
+      return refuse(name + " is in an arena of kind shared, in which only areas of collectives by peer lie");
     return {};
   }
 

@@ -68,7 +68,11 @@ static Result<void> state(const plan::Plan &plan) {
       return refuse(cat(name, " belongs to stage ", member->stage(), " of ", plan.mesh()->pp()));
     if (member->arena() >= plan.arenas()->size())
       return refuse(cat(name, " names arena ", member->arena(), " of ", plan.arenas()->size()));
-    const uint64_t size = plan.arenas()->Get(member->arena())->bytes();
+    const plan::Arena &arena = *plan.arenas()->Get(member->arena());
+    if (arena.kind() != plan::ArenaKind::cache && arena.kind() != plan::ArenaKind::state)
+      return refuse(cat(name, " is in arena ", quote(arena.name()->str()), " of kind ", plan::EnumNameArenaKind(arena.kind()),
+                        ", expected cache or state"));
+    const uint64_t size = arena.bytes();
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(member->unit_bytes(), uint64_t(member->units()), &bytes) || !fits(member->offset(), bytes, size))
       return refuse(cat(name, " has ", member->units(), " units of ", member->unit_bytes(), " bytes at offset ", member->offset(),

@@ -78,6 +78,8 @@ TEST(PlanCheck, Memory) {
       {"has 3 units, the group has 2 blocks", [](PlanT &p) { p.state->members[0]->units = 3; }},
       {"has 3 units, the group has 9 slots", [](PlanT &p) { p.state->slots = 9; }},
       {"names arena 4 of 4", [](PlanT &p) { p.state->members[0]->arena = 4; }},
+      {"state latent of layer 0 is in arena 'weights' of kind weights, expected cache or state",
+       [](PlanT &p) { p.state->members[0]->arena = kWeights; }},
       {"at offset 3000, but its arena has 4096 bytes", [](PlanT &p) { p.state->members[0]->offset = 3000; }},
       {"state conv of layer 1 has 3 units of 9223372036854775808",
        [](PlanT &p) { p.state->members[1]->unit_bytes = uint64_t(1) << 63; }},
@@ -324,9 +326,17 @@ TEST(PlanCheck, CollectivesByPeer) {
   says("works on other bytes", [](PlanT &, plan::CollectiveT &c) { c.launch->args.pop_back(); });
   says("or on another stream", [](PlanT &, plan::CollectiveT &c) { c.launch->stream = 0; });
   says("expected at most 16 ranks and", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->bytes = 64; });
+  says("1024 bytes at offset 260, expected at most 16 ranks and ",
+       [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->offset = 260; });
   says("of an arena of kind shared", [](PlanT &plan, plan::CollectiveT &) { plan.arenas.back()->kind = plan::ArenaKind::io; });
   says("over 17 ranks", [](PlanT &plan, plan::CollectiveT &c) { plan.mesh->tp = plan.mesh->ep = 17, c.count = 51; });
   says("argument 2 has 1024 bytes at offset 4000", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->offset = 4000; });
+  // Nothing else lies where the peers' addresses are.
+  const auto shared = [](PlanT &plan) { return uint32_t(plan.arenas.size() - 1); };
+  says("argument 0 is in arena 'shared' of kind shared, in which only areas of collectives by peer lie",
+       [&](PlanT &plan, plan::CollectiveT &) { entry(plan).commands[0].AsLaunch()->args[0]->arena = shared(plan); });
+  says("destination 0 is in arena 'shared'", [&](PlanT &plan, plan::CollectiveT &c) { c.dest->arena = shared(plan); });
+  says("is in an arena of kind shared", [&](PlanT &plan, plan::CollectiveT &) { entry(plan).inputs[0]->arena = shared(plan); });
   // A sum may go on with a row op: arguments between destination and area.
   const auto with_row = [&](const Change &change) {
     return with([&](PlanT &plan, plan::CollectiveT &c) {
@@ -342,6 +352,8 @@ TEST(PlanCheck, CollectivesByPeer) {
   row_says("has 4 arguments, expected 3", [](PlanT &, plan::CollectiveT &c) { c.op = plan::CollectiveOp::broadcast; });
   row_says("over 1 ranks has 4 arguments", [](PlanT &plan, plan::CollectiveT &) { plan.mesh->tp = plan.mesh->ep = 1; });
   row_says("argument 2 is in arena 77", [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->arena = 77; });
+  row_says("argument 2 is in arena 'shared'",
+           [&](PlanT &plan, plan::CollectiveT &c) { c.launch->args[2]->arena = shared(plan); });
   row_says("argument 2 writes to the weights",
            [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->access = plan::Access::write; });
   row_says("of an arena of kind shared", [](PlanT &, plan::CollectiveT &c) { c.launch->args.pop_back(); });
