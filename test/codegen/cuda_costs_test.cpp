@@ -71,6 +71,39 @@ TEST(CudaCosts, OtherTypesHaveThePlainFormAlone) {
   EXPECT_EQ(linear::choose(c).form, kPlain);
 }
 
+TEST(CudaCosts, TheChoiceOfExpertsIsTheCheapestCandidate) {
+  for (int32_t rows : {1, 16, 900, 33153, 131072})
+    for (int32_t experts : {1, 56, 257, kDecodedExperts})
+      for (int32_t mxfp4 : {0, 1}) {
+        grouped_linear::Config c;
+        c.rows = rows, c.experts = experts, c.n = 272, c.k = c.ld_x = 224, c.mxfp4 = mxfp4;
+        const double chosen = grouped_linear::cost(c, grouped_linear::choose(c)).seconds();
+        const auto all = grouped_linear::candidates(c);
+        ASSERT_GT(all.count, 4);
+        for (int i = 0; i < all.count; ++i) {
+          const ProductTile &t = all.tile[i];
+          EXPECT_LE(chosen, grouped_linear::cost(c, t).seconds());
+          EXPECT_LE(t.smem(), kMaxSharedMemory) << "bm " << t.bm;
+          EXPECT_EQ(t.form == kDecoded, mxfp4 && t.bm > 16);
+          EXPECT_GE(t.stages, t.form == kThin ? 1 : 2); // copies and products at once
+          // Blocks of the decoded form go on from tile to tile: no more of them than run at once.
+          const Grid grid = grouped_linear::grid(c, t);
+          EXPECT_GE(grid.x, 1);
+          EXPECT_LE(grid.x, t.form == kDecoded ? kMultiprocessors : ceil_div(c.n, t.bn));
+        }
+      }
+}
+
+// A block of the decoded form keeps the offsets of all experts: more of them than fit have the thin form alone.
+TEST(CudaCosts, TooManyExpertsForTheDecodedForm) {
+  grouped_linear::Config c;
+  c.rows = 1 << 20, c.experts = kDecodedExperts, c.n = 6144, c.k = c.ld_x = 3584;
+  EXPECT_EQ(grouped_linear::choose(c).form, kDecoded);
+  ++c.experts;
+  EXPECT_EQ(grouped_linear::choose(c).form, kThin);
+  EXPECT_EQ(grouped_linear::candidates(c).count, 2);
+}
+
 // 1024 choices of 64 tokens over 8 ranks of 112 experts: 292 us for the 82 that were hit, of packed weights 6144 x 3584.
 TEST(CudaCosts, Experts) {
   grouped_linear::Config c;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares a compiled model with golden data of implementations that this project did not write.
 
-    golden.py CASE --work DIR [--activations fp32|bf16] [--kv-dtype fp8] [--check logits,greedy,...] [--bin DIR]
+    golden.py CASE --work DIR [--target cpu|sm_90a] [--activations fp32|bf16] [--kv-dtype fp8] [--check logits,greedy,...] [--bin DIR]
 
 CASE is tiny-k31, k3-small-s1, or a random checkpoint of test/data/golden/cases.json (made on the spot and checked by sha256).
 Prints what was compared with the largest difference; exit 1 when a limit is broken.
@@ -78,8 +78,10 @@ class Model:
         self.case, self.work, self.bin = case, options.work, options.bin
         self.plan = os.path.join(options.work, f"{case.name}-{options.kv_dtype or options.activations}.k31")
         level = best_level() if options.cpu_level == "best" else options.cpu_level
+        if options.target != "cpu":
+            level = "all"  # of no processor
         # Kernels are kept beside the work folder: the tests share them.
-        self.call("k31c", "compile", case.folder, "--target", "cpu", "-o", self.plan, "--activations", options.activations,
+        self.call("k31c", "compile", case.folder, "--target", options.target, "-o", self.plan, "--activations", options.activations,
                   "--max-context", "1024", "--prefill-chunk", "512", "--logit-rows", "512",
                   "--cache-dir", os.path.join(os.path.dirname(os.path.abspath(options.work)), "kernels"),
                   *(["--cpu-level", level] if level != "all" else []),
@@ -302,6 +304,7 @@ def main():
     ap.add_argument("case")
     ap.add_argument("--bin", default="", help="folder of the programs; else from PATH")
     ap.add_argument("--work", required=True, help="folder to write to")
+    ap.add_argument("--target", default="cpu", choices=["cpu", "sm_90a"], help="sm_90a: checks that need k31-run alone")
     ap.add_argument("--activations", default="fp32", choices=["fp32", "bf16"])
     ap.add_argument("--kv-dtype", choices=["fp8"], help="of the caches; else that of the activations")
     ap.add_argument("--cpu-level", default="best", help="best: of this machine; all; or a name")
