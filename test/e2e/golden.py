@@ -28,7 +28,7 @@ class Case:
     """A checkpoint with its golden numbers: `tokens` of the prompt, their last `logits`, greedy `prompts`, `data`, `dump`."""
 
     def __init__(self, name, work):
-        self.name, self.limit, self.data, self.dump, self.tokens = name, 2e-3, {}, {}, None
+        self.name, self.limit, self.data, self.dump, self.tokens, self.logits = name, 2e-3, {}, {}, None, None
         if name == "k3-small-s1":
             self.folder, self.info = SMALL, json.load(open(os.path.join(SMALL, "golden.json")))
             self.tokens = self.info["prompt_ids"]

@@ -95,6 +95,27 @@ TEST(SumRow, SumsThenRows) {
   }
 }
 
+// A rank that does not come: the wait ends, says so, and neither sum nor row op have happened.
+TEST(SumRow, EndsAWait) {
+  PeerRanks ranks(2, 8);
+  void *area = ranks.areas[0].get();
+  auto &table = *static_cast<PeerTable *>(area);
+  table.wait = [](PeerTable *own, uint32_t looks) { return looks < 10 || (own->failed = 1, false); };
+  Config c;
+  c.rows = 2;
+  c.peer = {.ranks = 2, .words = 2, .blocks = 1, .region = 8, .type = DType::f32};
+  c.row.cols = 8, c.row.inputs = 1, c.row.outputs = 1, c.row.ld[0] = c.row.out_ld[0] = 8;
+  k31_config = c;
+  regions()[0] = lanewise(1, 1, [](const float *in, float *out) { out[0] = 2 * in[0]; });
+  Tensor x(DType::f32, 2, 8), sum(DType::f32, 2, 8), y(DType::f32, 2, 8); // the last two hold NaN
+  x.fill([] { return normal(1); });
+  const int32_t live = 2;
+  Args args{x.data(), sum.data(), &live, {y.data(), area}};
+  k31_entry(&args, 0, 1);
+  EXPECT_EQ(table.failed, 1);
+  EXPECT_TRUE(std::isnan(sum.at(0, 0)) && std::isnan(y.at(0, 0)));
+}
+
 // Without the others the table names the own area for all ranks: nothing is waited for, and the sum is what this one adds.
 TEST(SumRow, AloneTheSumIsTheOwnAddend) {
   PeerRanks ranks(2, 8);
