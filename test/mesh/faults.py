@@ -84,7 +84,8 @@ def main():
     o = ap.parse_args()
     os.makedirs(o.work, exist_ok=True)
     plan = o.plan or compiled(o)
-    generate = ["generate", "--plan", plan, "--threads", "1", "--tokens", "1,2,3", "--max-tokens", "1000", "--ignore-eos"]
+    short_text = ["generate", "--plan", plan, "--threads", "1", "--tokens", "1,2,3", "--ignore-eos", "--max-tokens", "2"]
+    generate = [*short_text[:-1], "1000"]
     ok = True
 
     # A file that is cut short behind what the headers say; every rank sees it.
@@ -124,6 +125,20 @@ def main():
         if left:
             print(f"{what}: {left} still run  FAILED")
             ok = False
+
+    # k31-run without its MPI module beside it: it starts the ranks of one host by itself; under a launcher it says what is missing.
+    alone = os.path.join(o.work, "alone")
+    os.makedirs(alone, exist_ok=True)
+    shutil.copy(os.path.join(o.bin, "k31-run") if o.bin else shutil.which("k31-run"), alone)
+    process = start(argparse.Namespace(launch=o.launch, bin=alone), *short_text, "--weights", MODEL)
+    text, errors = process.communicate(timeout=SECONDS)
+    if o.launch == "self":
+        good = process.returncode == 0 and text and not errors
+    else:
+        lines = [line for line in errors.splitlines() if "k31-run: error:" in line]
+        good = process.returncode == 1 and lines and all("its MPI module cannot be opened" in line for line in lines)
+    ok &= bool(good)
+    print(f"no MPI module: exit code {process.returncode}{'' if good else '  FAILED: ' + text + errors}")
 
     # Another number of processes than ranks.
     if o.launch == "mpirun":
