@@ -123,6 +123,11 @@ TEST(CudaCosts, Experts) {
     c.rows = 16 * tokens, c.experts = 112;
     EXPECT_NEAR(grouped_linear::cost(c, grouped_linear::choose(c)).seconds() * 1e6 / microseconds, 1, 0.2) << tokens;
   }
+  c.n = 3584, c.k = c.ld_x = 3072; // the second product
+  for (auto [tokens, microseconds] : {std::pair{2048, 332}, {4096, 458}, {8192, 955}}) {
+    c.rows = 16 * tokens;
+    EXPECT_NEAR(grouped_linear::cost(c, grouped_linear::choose(c)).seconds() * 1e6 / microseconds, 1, 0.2) << tokens;
+  }
 }
 
 } // namespace

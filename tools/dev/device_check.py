@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs plans of models/tiny-k31, or of the random checkpoint k31-smooth, and compares them with the golden numbers: ids of greedy
-text, and logits of a prompt.
+"""Runs plans of models/tiny-k31, or of a random checkpoint, and compares them with the golden numbers: ids of greedy text, and
+logits of a prompt.
 
-    device_check.py K31_RUN PLAN... [--host PLAN] [--smooth MODEL_DIR]
+    device_check.py K31_RUN PLAN... [--host PLAN] [--random MODEL_DIR]
 
 A plan's name says its activations and caches: fp32.k31, bf16.k31, fp8.k31 (bf16 with caches of codes). With a plan of fp32 for the
-host, held-out text is scored by both and the plans of fp32 run operation by operation beside it. --smooth: the plans are of that
-checkpoint, and its tokens are drawn. One line a comparison; exit 1 when a limit is broken.
+host, held-out text is scored by both and the plans of fp32 run operation by operation beside it. --random: the plans are of that
+checkpoint, whose folder has the name of its golden numbers, and tokens to score are drawn. One line a comparison; exit 1 when a
+limit is broken.
 """
 import array
 import json
@@ -43,10 +44,17 @@ def difference(a, b):
     return (max(differences) if rms == rms else rms), rms
 
 
-def use_smooth(folder):
-    """From here on the model is k31-smooth, whose logits lie apart: clear is a margin above 1."""
+def use_random(folder):
+    """From here on the model is that random checkpoint, whose logits lie apart: clear is a margin above 1."""
     global GOLDEN, MODEL, MARGIN, FP32_LIMIT, TEXT
-    GOLDEN, MODEL, MARGIN, FP32_LIMIT, TEXT = GOLDEN.replace("tiny-k31", "k31-smooth"), folder, 1.0, 2e-3, None
+    GOLDEN = os.path.join(os.path.dirname(GOLDEN), os.path.basename(os.path.normpath(folder)))
+    MODEL, MARGIN, FP32_LIMIT, TEXT = folder, 1.0, 2e-3, None
+
+
+def needed(prompt, bf16):
+    """How many ids must be equal: up to the first choice that was close. For bf16 half a logit is far above its rounding."""
+    limit = 0.5 if bf16 else FP32_LIMIT
+    return next((i for i, m in enumerate(prompt["margin"]) if m < limit), len(prompt["new"]))
 
 
 def run(program, command, plan, *options):
@@ -88,11 +96,10 @@ def check_greedy(program, plan, golden, bf16):
         report = json.loads(out)
         ids = report["sequences"][0]["tokens"]
         same = next((i for i, (a, b) in enumerate(zip(ids, new)) if a != b), min(len(ids), len(new)))
-        # bf16 may part where two logits are close: half a logit is far above its rounding.
-        needed = next((i for i, m in enumerate(prompt["margin"]) if m < 0.5), len(new)) if bf16 else len(new)
-        ok &= same >= needed
+        least = needed(prompt, bf16)
+        ok &= same >= least
         drawn, seconds = drawn + len(ids), seconds + report.get("seconds", 0.0)
-        print(f"{'ok    ' if same >= needed else 'FAILED'} greedy {prompt['name']}: {same} of {len(new)} ids equal, {needed} needed")
+        print(f"{'ok    ' if same >= least else 'FAILED'} greedy {prompt['name']}: {same} of {len(new)} ids equal, {least} needed")
     if seconds:
         print(f"       {drawn} tokens in {seconds:.3f} s, prompts included")
     return ok
@@ -108,7 +115,8 @@ def check_batch(program, plan, golden, copies=6):
         out = run(program, "generate", plan, "--tokens-file", file.name, "--max-tokens", str(new), "--ignore-eos", "--json")
     if out is None:
         return False
-    same = sum(s["tokens"] == prompt["new"][:new] for s, prompt in zip(json.loads(out)["sequences"], prompts, strict=True))
+    same = sum(s["tokens"][:least] == prompt["new"][:least]
+               for s, prompt in zip(json.loads(out)["sequences"], prompts, strict=True) for least in [min(new, needed(prompt, False))])
     print(f"{'ok    ' if same == len(prompts) else 'FAILED'} batch: {same} of {len(prompts)} sequences equal")
     return same == len(prompts)
 
@@ -175,10 +183,10 @@ def check_operations(program, plan, host):
 
 def main(program, arguments):
     options = dict(zip(arguments, arguments[1:]))
-    host, smooth = options.get("--host"), options.get("--smooth")
-    plans = [a for a in arguments if a not in ("--host", "--smooth", host, smooth)]
-    if smooth:
-        use_smooth(smooth)
+    host, random = options.get("--host"), options.get("--random")
+    plans = [a for a in arguments if a not in ("--host", "--random", host, random)]
+    if random:
+        use_random(random)
     golden = json.load(open(GOLDEN + ".json", encoding="utf-8"))
     ok = True
     for plan in plans:

@@ -7,7 +7,7 @@
 # Parts, the first three by default:
 #   kernels   the kernel tests, those that FILTER names; keys planted in up to 1 M positions among them
 #   tiny      models/tiny-k31 in fp32, bf16 and bf16 with caches of codes: logits, greedy text, agreement, perplexity
-#   smooth    the random checkpoint k31-smooth, which is written there (needs numpy)
+#   random    the random checkpoints, which are written there (needs numpy)
 #   mesh      plans of two ranks over NCCL, on two GPUs: the comparisons of tiny, ranks that are killed, and
 #             collectives beside raw NCCL (needs torch)
 #   times     the kernels' times, and those of PyTorch for the same shapes in the same run (needs torch)
@@ -15,8 +15,13 @@
 #
 # FILE is a .tar.xz, since ICU's tables in k31-run are large and compress well.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-smooth_options=$(python3 -c 'import json; print(next(c["options"] for c in json.load(open("test/data/golden/cases.json")) if c["name"] == "k31-smooth"))')
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+make_random() { # NAME FOLDER: writes that checkpoint to FOLDER/NAME
+  local options
+  options=$(python3 -c 'import json, sys; print(next(c["options"] for c in json.load(open("test/data/golden/cases.json")) if c["name"] == sys.argv[1]))' "$1")
+  # shellcheck disable=SC2086 # options are words
+  python3 test/e2e/random_checkpoint.py "$2/$1" $options
+}
 
 if [ "${1:-}" = pack ]; then
   build=$2 file=$3 folder=$(mktemp -d)
@@ -29,15 +34,18 @@ if [ "${1:-}" = pack ]; then
     "$build/bin/k31c" compile "$2" --max-context 1024 --max-batch 2 --prefill-chunk 512 --logit-rows 512 "${@:3}" -o "$folder/$1.k31" | tail -1
   }
   gpu=(--target sm_90a --cache-dir "$build/cuda-kernels")
-  python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options || exit 1
-  for pair in tiny:models/tiny-k31 smooth:"$folder/smooth"; do
+  make_random k31-smooth "$folder" || exit 1
+  for pair in tiny:models/tiny-k31 smooth:"$folder/k31-smooth"; do
     name=${pair%%:*} model=${pair#*:}
     plan "$name-bf16" "$model" "${gpu[@]}" --activations bf16 || exit 1
     plan "$name-fp32" "$model" "${gpu[@]}" --activations fp32 || exit 1
     plan "$name-fp8" "$model" "${gpu[@]}" --activations bf16 --kv-dtype fp8 || exit 1
     plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
-  rm -rf "$folder/smooth"
+  for case in k31 k3 kimi-linear; do
+    make_random $case "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 || exit 1
+  done
+  rm -rf "$folder"/k31-smooth "$folder"/{k31,k3,kimi-linear}
   for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
     "dp2 --mesh tp=1,ep=2" "dp2-dispatch --mesh tp=1,ep=2 --moe-exchange dispatch" \
     "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2" \
@@ -61,7 +69,7 @@ if [ "${1:-}" = pack ]; then
   exit
 fi
 
-folder=$(mktemp -d) parts=${2:-kernels,tiny,smooth} filter=${3:-}
+folder=$(mktemp -d) parts=${2:-kernels,tiny,random} filter=${3:-}
 trap 'rm -rf "$folder"' EXIT
 tar -C "$folder" -xJf "${1:?the file that pack made}" || exit 1
 failed=0
@@ -94,9 +102,13 @@ if wanted mesh; then # what is short first
   "$folder/k31-run" verify --plan "$folder/mesh-tp2-dispatch-fp32.k31" --weights models/tiny-k31 --writes || failed=1
   timeout 500 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
 fi
-if wanted smooth; then
-  python3 test/e2e/random_checkpoint.py "$folder/smooth" $smooth_options &&
-    timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-*.k31 --host "$folder/host-smooth.k31" --smooth "$folder/smooth" 2>&1 || failed=1
+if wanted random; then
+  make_random k31-smooth "$folder" &&
+    timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-*.k31 --host "$folder/host-smooth.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
+  for case in k31 k3 kimi-linear; do
+    make_random $case "$folder" &&
+      timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
+  done
 fi
 if wanted times; then
   timeout 500 python3 tools/dev/cublas_ratio.py "$folder/k31_cuda_tests" ${filter:+--filter "$filter"} || failed=1

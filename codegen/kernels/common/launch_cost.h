@@ -14,7 +14,7 @@ constexpr double kStageBytes = 230e9;       // a second, of a stage's boxes besi
 constexpr double kWarpGroupFlops = 5.27e12; // a second, of wgmma on one multiprocessor: 695 TFLOP/s on all, which is cuBLAS's
 constexpr double kWarpFlops = 3e12;         // a second, of products of a warp on one multiprocessor
 constexpr double kPlainFlops = 0.2e12;      // a second, of plain fp32 loops on one multiprocessor
-// MXFP4 codes a second that one multiprocessor decodes beside products of a warp: 3.4 TB/s packed on all, eight rows of x.
+// MXFP4 codes a second that one multiprocessor decodes; with the products of eight rows of x by a warp, 3.3 TB/s packed on all.
 constexpr double kDecodedWeights = 62e9;
 // Of 256 rows of W in the decoded form, seconds of one column of K, and more for each row of x: 32 us for 48 rows and 3584
 // columns.

@@ -1,6 +1,6 @@
 // moe.grouped_linear on CUDA, in the forms of common/product_tile.h; MXFP4 weights are read packed and decoded on the way
 // to the tensor cores (moe/packed.cuh, moe/decoded.cuh). A block takes the y-th expert that has rows, so that empty experts cost
-// nothing.
+// nothing; blocks of the decoded form go on from tile to tile of all experts.
 #pragma once
 #include "codegen/kernels/common/product.cuh"
 #include "codegen/kernels/common/thin.cuh"
