@@ -19,9 +19,10 @@ double code_value(int code) {
   return code & 8 ? -values[code & 7] : values[code & 7];
 }
 
-// counts[e] rows for expert e; dead rows follow.
+// counts[e] rows for expert e; dead rows follow. With `shift`, the kernel's rows of x begin so many elements later than the
+// tensor's, which makes them unaligned; ld_x is k then, and the last row is dead.
 template <Config c, Tile t = choose(c), class R = k31::kernels::NoRegion>
-void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale = 126) {
+void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale = 126, int shift = 0) {
   Tensor x(c.x_type, c.rows, c.k, c.ld_x), offsets(DType::i32, 1, c.experts + 1);
   Tensor w(c.mxfp4 ? DType::u8 : c.w_type, (int64_t)c.experts * c.n, c.mxfp4 ? c.k / 2 : c.k),
       scale(DType::u8, (int64_t)c.experts * c.n, c.k / 32);
@@ -33,12 +34,14 @@ void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale
   offsets.set(0, c.experts, live);
   if (live > c.rows)
     return fail("the test has more rows than its capacity");
+  if (shift && (c.ld_x != c.k || live == c.rows))
+    return fail("a shift needs rows of x without gaps, and a dead one");
   x.fill_normal(0.5f);
   if (c.mxfp4)
     w.fill([] { return uniform_int(0, 255); }), scale.fill([&] { return uniform_int(low_scale, high_scale); });
   else
     w.fill_normal(0.2f);
-  Args args{x.device(), w.device(), {}};
+  Args args{x.device<char>() + shift * k31::kernels::bytes_of_type(c.x_type), w.device(), {}};
   int at = 0;
   if (c.mxfp4)
     args.tail[at++] = scale.device();
@@ -53,7 +56,7 @@ void grouped(const std::vector<int> &counts, int low_scale = 120, int high_scale
     int64_t row = (int64_t)expert_of[r] * c.n + n;
     double sum = 0;
     for (int k = 0; k < c.k; ++k)
-      sum += x.at(r, k) *
+      sum += x.at(r + (k + shift) / c.ld_x, (k + shift) % c.ld_x) *
              (c.mxfp4 ? code_value(((int)w.at(row, k / 2) >> (k % 2 * 4)) & 15) * std::ldexp(1, (int)scale.at(row, k / 32) - 127)
                       : w.at(row, k));
     return sum;
@@ -91,6 +94,14 @@ constexpr Tile high = wide_tile(64); // what larger matrices are given
 } // namespace
 
 K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), grouped<few>({0, 0, 0, 0, 0, 0, 0, 0, 0, 4}); }
+K31_CUDA_TEST("moe.grouped_linear.one_expert") { // all rows of the capacity
+  grouped<few_pairs, choose(few_pairs), Gated>({0, 0, 24, 0, 0}), grouped<many, decoded_tile(64)>({0, 0, 0, 0, 900}),
+      grouped<many, decoded_tile(96)>({900, 0, 0, 0, 0}), grouped<bf16_many, high>({0, 900, 0, 0, 0});
+}
+K31_CUDA_TEST("moe.grouped_linear.unaligned") { // by plain loops
+  grouped<some, decoded_tile(32)>({0, 33, 70, 1, 32}, 120, 126, 1), grouped<bf16_many, high>({3, 0, 170, 300, 64}, 120, 126, 3),
+      grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 16, 2}, 120, 126, 5);
+}
 K31_CUDA_TEST("moe.grouped_linear.thin_pairs") { grouped<few_pairs, choose(few_pairs), Gated>({3, 0, 1, 17, 2}); }
 K31_CUDA_TEST("moe.grouped_linear.decoded") {
   grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}), grouped<some, decoded_tile(32)>({0, 33, 70, 1, 32}),
