@@ -50,7 +50,8 @@ Result<void> Session::bind(const BindOptions &options) {
 
   comm::wait_limit = 0; // until all ranks have their weights, whatever was bound before
   // What is cheap and can be refused comes first; the weights, which take minutes, last.
-  K31_ASSIGN(std::unique_ptr<comm::Communicator> communicator, comm::Communicator::make(world, *plan().mesh()));
+  K31_ASSIGN(std::unique_ptr<comm::Communicator> communicator,
+             comm::Communicator::make(world, *plan().mesh(), impl->file.hash()));
   K31_ASSIGN(std::unique_ptr<Device> device, open_device(plan(), threads, *communicator));
   if (!options.synthetic)
     K31_TRY(weights::verify(plan(), options.weights));

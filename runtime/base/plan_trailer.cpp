@@ -1,7 +1,6 @@
 #include "runtime/base/plan_trailer.h"
 #include "runtime/base/cat.h"
 #include "runtime/base/file.h"
-#include "runtime/base/hash.h"
 #include <cstring>
 
 namespace k31 {
@@ -45,6 +44,12 @@ Result<std::span<const std::byte>> unseal(std::span<const std::byte> file) {
     return fail(Code::invalid_input, cat("the plan's bytes hash to ", hex(found), ", its trailer says ", hex(expected),
                                          "; the file is damaged, copy or compile the plan again"));
   return flatbuffer;
+}
+
+Digest plan_hash(std::span<const std::byte> file) {
+  Digest digest;
+  memcpy(digest.data(), file.data() + file.size() - kPlanTrailerBytes + 8, digest.size());
+  return digest;
 }
 
 Result<void> write_plan(const std::string &path, std::span<const std::byte> flatbuffer) {

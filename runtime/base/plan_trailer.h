@@ -7,6 +7,7 @@
 // | 16    | XXH3-128 of the FlatBuffer, canonical (big endian)   |
 // | 8     | "K31PEND\0"                                          |
 #pragma once
+#include "runtime/base/hash.h"
 #include "runtime/base/result.h"
 #include <array>
 #include <cstddef>
@@ -28,6 +29,9 @@ std::string seal(std::span<const std::byte> flatbuffer);
 
 // Checks the trailer of a whole file and returns the FlatBuffer before it.
 Result<std::span<const std::byte>> unseal(std::span<const std::byte> file);
+
+// What the trailer of a whole file, which unseal has checked, says of the bytes before it.
+Digest plan_hash(std::span<const std::byte> file);
 
 // Writes a plan file: whole or not at all.
 Result<void> write_plan(const std::string &path, std::span<const std::byte> flatbuffer);

@@ -15,12 +15,24 @@ Result<void> check_size(const World &world, const plan::Mesh &mesh) {
   return {};
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::make(World &world, const plan::Mesh &mesh) {
+// All ranks give the same reason.
+static Result<void> check_plans(Group &all, const Digest &mine) {
+  std::vector<Digest> plans(all.size());
+  K31_TRY(all.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(plans))));
+  for (uint32_t r = 1; r < plans.size(); ++r)
+    if (plans[r] != plans[0])
+      return fail(Code::invalid_input, cat("rank ", r, " has a plan file with hash ", hex(plans[r]), ", rank 0 one with ",
+                                           hex(plans[0]), "; start all ranks with the same plan, copied to every host"));
+  return {};
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::make(World &world, const plan::Mesh &mesh, const Digest &plan) {
   K31_TRY(check_size(world, mesh));
   std::unique_ptr<Communicator> made(new Communicator(world));
   std::vector<uint32_t> everybody(world.size());
   std::iota(everybody.begin(), everybody.end(), 0);
   K31_ASSIGN(made->world_group, world.group(everybody, world.rank()));
+  K31_TRY(check_plans(*made->world_group, plan)); // before groups that another mesh does not have
   for (const plan::MeshAxis axis : plan::EnumValuesMeshAxis()) {
     std::unique_ptr<Group> &group = made->groups[size_t(axis)];
     if (plan::ranks_along(mesh, axis) == 1) {

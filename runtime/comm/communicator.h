@@ -1,5 +1,6 @@
 // The groups of a mesh that one rank belongs to: one an axis, and all ranks together.
 #pragma once
+#include "runtime/base/hash.h"
 #include "runtime/comm/collectives.h"
 #include "runtime/plan/mesh.h"
 #include <array>
@@ -11,8 +12,8 @@ Result<void> check_size(const World &world, const plan::Mesh &mesh);
 
 class Communicator {
 public:
-  // Every rank of the world calls it for the same mesh.
-  static Result<std::unique_ptr<Communicator>> make(World &world, const plan::Mesh &mesh);
+  // Every rank of the world calls it. `plan`: what the file with the mesh hashes to; ranks with different files are refused.
+  static Result<std::unique_ptr<Communicator>> make(World &world, const plan::Mesh &mesh, const Digest &plan = {});
 
   uint32_t rank() const { return world_group->rank(); }
   uint32_t size() const { return world_group->size(); }

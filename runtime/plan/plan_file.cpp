@@ -39,6 +39,8 @@ Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
   return check_plan(flatbuffer);
 }
 
+Digest PlanFile::hash() const { return plan_hash(file.bytes()); }
+
 Result<PlanFile> PlanFile::open(const std::string &path) {
   K31_ASSIGN(MappedFile file, MappedFile::open(path));
   auto plan = verify_plan(file.bytes());

@@ -2,6 +2,7 @@
 // plans: the compiler's readers of plan files call it too.
 #pragma once
 #include "runtime/base/file.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/result.h"
 #include "runtime/schema/plan_generated.h"
 #include <memory>
@@ -15,6 +16,7 @@ public:
   static Result<PlanFile> open(const std::string &path);
 
   const plan::Plan &plan() const { return *root; }
+  Digest hash() const; // of the FlatBuffer, as the trailer has it
 
 private:
   PlanFile(MappedFile file, const plan::Plan *root) : file(std::move(file)), root(root) {}

@@ -66,10 +66,10 @@ def check(what, process, begin, expected):
     return ok
 
 
-def compiled(o):
-    plan = os.path.join(o.work, "tiny-tp2.k31")
+def compiled(o, *options):
+    plan = os.path.join(o.work, f"tiny-tp2{''.join(options)}.k31")
     subprocess.run([os.path.join(o.bin, "k31c"), "compile", MODEL, "--target", "cpu", "--cpu-level", "x86-64-v3", "--mesh", "tp=2",
-                    "--max-context", "1024", "--max-batch", "2", "--prefill-chunk", "64", "-o", plan,
+                    "--max-context", "1024", "--max-batch", "2", "--prefill-chunk", "64", "-o", plan, *options,
                     "--cache-dir", os.path.join(os.path.dirname(os.path.abspath(o.work)), "kernels")],
                    check=True, stdout=subprocess.PIPE)
     return plan
@@ -146,6 +146,14 @@ def main():
         process = subprocess.Popen([*mpirun(3), os.path.join(o.bin, "k31-run"), *generate, "--weights", MODEL],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         ok &= check("three processes", process, begin, "the plan is for 2 ranks (tp=2,dp=1,pp=1), but 3 processes were started")
+        # Another plan for as many ranks, as an old copy on one of the hosts may be.
+        begin = time.monotonic()
+        other = compiled(o, "--transport", "peer")
+        own = [*generate, "--weights", MODEL]
+        process = subprocess.Popen([*mpirun(1), os.path.join(o.bin, "k31-run"), *own, ":", "-n", "1", os.path.join(o.bin, "k31-run"),
+                                    *[other if argument == plan else argument for argument in own]],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        ok &= check("two plans", process, begin, "rank 1 has a plan file with hash ")
     return 0 if ok else 1
 
 

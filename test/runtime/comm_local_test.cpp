@@ -276,6 +276,23 @@ TEST(CommLocal, PostsWaitToBeCollected) {
   });
 }
 
+// Ranks with other plan files than the first rank's would wait for each other, or write where nobody expects it.
+TEST(CommLocal, RefusesRanksWithOtherPlans) {
+  const BuiltMesh mesh(3, 1, 3, 1);
+  on_ranks(3, [&](comm::World &world) -> Result<void> {
+    Digest plan{};
+    K31_TRY(comm::Communicator::make(world, *mesh.mesh, plan));
+    plan[15] = world.rank() < 2 ? std::byte{1} : std::byte{2};
+    const auto made = comm::Communicator::make(world, *mesh.mesh, plan);
+    EXPECT_FALSE(made) << world.rank();
+    if (!made)
+      EXPECT_EQ(made.error().message,
+                "rank 2 has a plan file with hash 00000000000000000000000000000002, rank 0 one with "
+                "00000000000000000000000000000001; start all ranks with the same plan, copied to every host");
+    return {};
+  });
+}
+
 // The ranks of a mesh as the design numbers them: rank = (p dp + d) tp + t.
 TEST(CommMesh, GroupsOfRanks) {
   const BuiltMesh built(2, 4, 4, 2); // an expert group spans two dp groups
