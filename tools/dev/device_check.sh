@@ -43,7 +43,8 @@ if [ "${1:-}" = pack ]; then
     plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
   for case in k31 k3 kimi-linear; do
-    make_random $case "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 || exit 1
+    make_random $case "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 &&
+      plan "random-$case-tp2-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 --mesh tp=2 || exit 1
   done
   rm -rf "$folder"/k31-smooth "$folder"/{k31,k3,kimi-linear}
   for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
@@ -100,6 +101,10 @@ if wanted mesh; then # what is short first
     timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1
   done
   "$folder/k31-run" verify --plan "$folder/mesh-tp2-dispatch-fp32.k31" --weights models/tiny-k31 --writes || failed=1
+  for case in k31 k3 kimi-linear; do
+    make_random $case "$folder" &&
+      timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-tp2-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
+  done
   timeout 500 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
 fi
 if wanted random; then
