@@ -133,20 +133,24 @@ template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && 
     }
   }
 
-  // Many sums of a block with few shuffles: each lane ends with one of its warp's, each warp adds up some of the block's.
-  template <int First, int N> K31_DEVICE void reduce_many(const float (&sum)[N]) {
+  // Many sums of a block with few shuffles: each lane ends with one of its warp's, each warp adds up some of the block's and
+  // calls put(number of the sum, total). parts: [sums, warps] in shared memory.
+  template <int N, class Put> K31_DEVICE void add_up(const float (&sum)[N], float *parts, Put put) {
     constexpr int kWarps = t.team / 32;
-    float *totals = (float *)shared_memory(), *parts = totals + kMaxSums; // [sums], [sums, warps]
     int mine = 0;
     const float part = warp_sums(sum, mine);
     if (mine < N)
       parts[mine * kWarps + warp_id()] = part;
     __syncthreads();
-    for (int s = warp_id(); s < N; s += kWarps) {
-      const float total = warp_sum(lane_id() < kWarps ? parts[s * kWarps + lane_id()] : 0.0f);
+    for (int s = warp_id(); s < N; s += kWarps)
+      put(s, warp_sum(lane_id() < kWarps ? parts[s * kWarps + lane_id()] : 0.0f));
+  }
+  template <int First, int N> K31_DEVICE void reduce_many(const float (&sum)[N]) {
+    float *totals = (float *)shared_memory(); // [sums], in front of the parts
+    add_up(sum, totals + kMaxSums, [&](int s, float total) {
       if (lane_id() == 0)
         totals[s] = total;
-    }
+    });
     __syncthreads();
 #pragma unroll
     for (int s = 0; s < N; ++s)
@@ -157,21 +161,15 @@ template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && 
   // thread may still read these.
   template <int First, int N> K31_DEVICE void reduce_cluster(const float (&sum)[N]) {
     constexpr int kWarps = t.team / 32, kPlace = kMaxSums * t.split;
-    float *shared = (float *)shared_memory(), *parts = shared + 2 * kPlace; // [sums, warps]
-    float *totals = shared + (turn & 1) * kPlace;                           // [sums, blocks]
+    float *shared = (float *)shared_memory(), *parts = shared + 2 * kPlace;
+    float *totals = shared + (turn & 1) * kPlace; // [sums, blocks]
     Barrier *arrived = (Barrier *)(parts + kMaxSums * kWarps) + (turn & 1);
     if (threadIdx.x == 0)
       barrier_expect(arrived, N * t.split * 4);
-    int mine = 0;
-    const float part = warp_sums(sum, mine);
-    if (mine < N)
-      parts[mine * kWarps + warp_id()] = part;
-    __syncthreads();
-    for (int s = warp_id(); s < N; s += kWarps) {
-      const float total = warp_sum(lane_id() < kWarps ? parts[s * kWarps + lane_id()] : 0.0f);
+    add_up(sum, parts, [&](int s, float total) {
       if (lane_id() < t.split)
         store_to_block(&totals[s * t.split + cluster_rank()], arrived, lane_id(), total);
-    }
+    });
     barrier_wait(arrived, (turn >> 1) & 1);
 #pragma unroll
     for (int s = 0; s < N; ++s) {
