@@ -29,14 +29,10 @@ static std::string symbolOf(const CudaKernel &kernel, StringRef source, const Ta
 }
 
 static FailureOr<std::string> sourceOf(const CudaKernel &kernel, StringRef symbol) {
-  std::string region;
-  if (kernel.region && !kernel.region->empty()) {
-    FailureOr<std::string> printed = cudaRegion(*kernel.region);
-    if (failed(printed))
-      return failure();
-    region = std::move(*printed);
-  }
-  return cudaSource(kernel.name, kernel.config, kernel.tile, region, symbol, [&] { return emitError(kernel.loc); });
+  FailureOr<std::string> regions = cudaRegions(kernel.regions);
+  if (failed(regions))
+    return failure();
+  return cudaSource(kernel.name, kernel.config, kernel.tile, *regions, symbol, [&] { return emitError(kernel.loc); });
 }
 
 FailureOr<std::vector<CudaImage>> compileCudaKernels(MutableArrayRef<CudaKernel> kernels, const Target &target, StringRef cache,

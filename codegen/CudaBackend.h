@@ -12,11 +12,11 @@ namespace k31 {
 // One kernel of a plan.
 struct CudaKernel {
   mlir::Location loc;
-  llvm::StringRef name;           // "nn.row": a kernel of CudaKernels.h
-  mlir::DictionaryAttr config;    // the fields of its Config
-  mlir::DictionaryAttr tile;      // the fields of its Tile
-  mlir::Region *region = nullptr; // the fused region, or none
-  std::string symbol;             // set by compileCudaKernels: "k31_" and a hash of what the code depends on
+  llvm::StringRef name;                         // "nn.row": a kernel of CudaKernels.h
+  mlir::DictionaryAttr config;                  // the fields of its Config
+  mlir::DictionaryAttr tile;                    // the fields of its Tile
+  llvm::SmallVector<mlir::Region *, 1> regions; // the fused regions, if any
+  std::string symbol;                           // set by compileCudaKernels: "k31_" and a hash of what the code depends on
 };
 
 struct CudaImage {

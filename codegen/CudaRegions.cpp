@@ -246,17 +246,22 @@ constexpr StringRef kRoundBf16 = R"(  static __forceinline__ float round_bf16(fl
 
 } // namespace
 
-FailureOr<std::string> cudaRegion(Region &region) {
-  FailureOr<RegionPhases> phases = analyzeRegion(region);
-  if (failed(phases))
-    return failure();
+FailureOr<std::string> cudaRegions(ArrayRef<Region *> regions) {
+  if (regions.empty())
+    return std::string();
   std::string functions;
-  for (auto [p, function] : llvm::enumerate(splitRegion(region, *phases))) {
-    FailureOr<std::string> body = FunctionPrinter(function).print();
-    if (failed(body))
+  int next = 0;
+  for (Region *region : regions) {
+    FailureOr<RegionPhases> phases = analyzeRegion(*region);
+    if (failed(phases))
       return failure();
-    functions +=
-        llvm::formatv("  static __forceinline__ void phase{0}(const float *in, float *out) {{\n{1}  }\n", p, *body).str();
+    for (const RegionFunction &function : splitRegion(*region, *phases)) {
+      FailureOr<std::string> body = FunctionPrinter(function).print();
+      if (failed(body))
+        return failure();
+      functions +=
+          llvm::formatv("  static __forceinline__ void phase{0}(const float *in, float *out) {{\n{1}  }\n", next++, *body).str();
+    }
   }
   bool rounding = StringRef(functions).contains("round_bf16(");
   return "struct Region {\n" + (rounding ? kRoundBf16.str() : "") + functions + "};\n";

@@ -5,7 +5,8 @@
 
 namespace k31 {
 
-// `struct Region { static void phase0(const float *in, float *out) ... };`, or a diagnostic on the op that has no such form.
-llvm::FailureOr<std::string> cudaRegion(mlir::Region &region);
+// `struct Region { static void phase0(const float *in, float *out) ... };` with the functions of all regions of a kernel,
+// numbered on from one to the next, or a diagnostic on the op that has no such form. Without regions: nothing.
+llvm::FailureOr<std::string> cudaRegions(llvm::ArrayRef<mlir::Region *> regions);
 
 } // namespace k31

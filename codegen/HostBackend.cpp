@@ -20,10 +20,10 @@ namespace k31 {
 // Changes whenever the same input would give other code: part of every symbol and cache key.
 static constexpr StringLiteral kGeneration = "host 2, LLVM " LLVM_VERSION_STRING;
 
-// The fused region as bitcode; it depends on the region alone.
-static FailureOr<std::string> regionBitcode(Region &region) {
+// The fused regions as bitcode; it depends on them alone.
+static FailureOr<std::string> regionBitcode(ArrayRef<Region *> regions) {
   LLVMContext context;
-  std::unique_ptr<llvm::Module> module = lowerRegion(region, context);
+  std::unique_ptr<llvm::Module> module = lowerRegions(regions, context);
   if (!module)
     return failure();
   std::string bitcode;
@@ -67,8 +67,8 @@ public:
     return failableParallelForEachN(context, 0, kernels.size(), [&](size_t i) -> LogicalResult {
       order.setOrderIDForThread(i);
       LogicalResult result = success();
-      if (kernels[i].region && !kernels[i].region->empty()) {
-        FailureOr<std::string> bitcode = regionBitcode(*kernels[i].region);
+      if (!kernels[i].regions.empty()) {
+        FailureOr<std::string> bitcode = regionBitcode(kernels[i].regions);
         if (succeeded(bitcode))
           regions[i] = std::move(*bitcode);
         result = failed(bitcode) ? failure() : success();

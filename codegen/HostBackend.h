@@ -12,10 +12,10 @@ namespace k31 {
 // One kernel of a plan.
 struct HostKernel {
   mlir::Location loc;
-  llvm::StringRef name;              // "nn.row": a kernel of KernelTable.h
-  llvm::SmallVector<int32_t> config; // its Config, word by word
-  mlir::Region *region = nullptr;    // the fused region, or none
-  std::string symbol;                // set by compileHostKernels: "k31_" and a hash of what the code depends on
+  llvm::StringRef name;                         // "nn.row": a kernel of KernelTable.h
+  llvm::SmallVector<int32_t> config;            // its Config, word by word
+  llvm::SmallVector<mlir::Region *, 1> regions; // the fused regions, if any
+  std::string symbol;                           // set by compileHostKernels: "k31_" and a hash of what the code depends on
 };
 
 struct HostImage {

@@ -4,6 +4,7 @@
 #include "codegen/kernels/attn/batch_rows.h"
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/attn/kda.h"
+#include "codegen/kernels/attn/kda_decode.h"
 #include "codegen/kernels/attn/short_conv.h"
 #include "codegen/kernels/coll/join.h"
 #include "codegen/kernels/coll/own_rows.h"
@@ -50,6 +51,7 @@ static constexpr Entry kKernels[] = {
     {"attn.batch_rows", wordsOf<kernels::batch_rows::Config>},
     {"attn.index_select", wordsOf<kernels::index_select::Config>},
     {"attn.kda", wordsOf<kernels::kda::Config>},
+    {"attn.kda_decode", wordsOf<kernels::kda_decode::Config>},
     {"attn.short_conv", wordsOf<kernels::short_conv::Config>},
     {"coll.join", wordsOf<kernels::join::Config>},
     {"coll.own_rows", wordsOf<kernels::own_rows::Config>},

@@ -23,6 +23,11 @@ using namespace mlir;
 
 namespace k31 {
 
+SmallVector<Region *, 1> regionsOf(Operation *op) {
+  return llvm::to_vector<1>(
+      llvm::make_pointer_range(llvm::make_filter_range(op->getRegions(), [](Region &region) { return !region.empty(); })));
+}
+
 int RegionPhases::totalSums() const {
   int total = 0;
   for (const auto &phase : sums)
@@ -168,11 +173,13 @@ private:
 
 } // namespace
 
-static FailureOr<OwningOpRef<ModuleOp>> buildFunctions(Region &region, const RegionPhases &phases) {
-  OwningOpRef<ModuleOp> module(ModuleOp::create(region.getLoc()));
-  OpBuilder b(module->getBodyRegion());
-  for (auto [p, function] : llvm::enumerate(splitRegion(region, phases))) {
-    FunctionWriter writer(b, region.getLoc(), "k31_region_" + std::to_string(p));
+// Appends the functions of a region, the first of them with the number `next`, which becomes that of the next region's first.
+static LogicalResult buildFunctions(Region &region, OpBuilder &b, int &next) {
+  FailureOr<RegionPhases> phases = analyzeRegion(region);
+  if (failed(phases))
+    return failure();
+  for (const RegionFunction &function : splitRegion(region, *phases)) {
+    FunctionWriter writer(b, region.getLoc(), "k31_region_" + std::to_string(next++));
     for (auto [i, value] : llvm::enumerate(function.inputs))
       writer.bindInput(value, static_cast<int>(i));
     for (auto [i, value] : llvm::enumerate(function.outputs))
@@ -180,7 +187,7 @@ static FailureOr<OwningOpRef<ModuleOp>> buildFunctions(Region &region, const Reg
         return failure();
     writer.finish();
   }
-  return module;
+  return success();
 }
 
 static LogicalResult convertToLLVM(ModuleOp module) {
@@ -197,14 +204,16 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   return applyFullConversion(module, target, std::move(patterns));
 }
 
-std::unique_ptr<llvm::Module> lowerRegion(Region &region, llvm::LLVMContext &context) {
-  FailureOr<RegionPhases> phases = analyzeRegion(region);
-  if (failed(phases))
+std::unique_ptr<llvm::Module> lowerRegions(ArrayRef<Region *> regions, llvm::LLVMContext &context) {
+  OwningOpRef<ModuleOp> module(ModuleOp::create(regions.front()->getLoc()));
+  OpBuilder b(module->getBodyRegion());
+  int next = 0;
+  for (Region *region : regions)
+    if (failed(buildFunctions(*region, b, next)))
+      return nullptr;
+  if (failed(convertToLLVM(*module)))
     return nullptr;
-  FailureOr<OwningOpRef<ModuleOp>> module = buildFunctions(region, *phases);
-  if (failed(module) || failed(convertToLLVM(module->get())))
-    return nullptr;
-  return translateModuleToLLVMIR(module->get(), context, "region");
+  return translateModuleToLLVMIR(*module, context, "region");
 }
 
 void registerRegionDialects(DialectRegistry &registry) {

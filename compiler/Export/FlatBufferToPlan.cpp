@@ -175,7 +175,7 @@ private:
         return failure();
       auto op =
           ir::KernelOp::create(builder, loc, symbol, text(kernel->name()), text(kernel->symbol()), builder.getArrayAttr(images),
-                               text(kernel->config()), DictionaryAttr(), *types, kernel->starts_early());
+                               text(kernel->config()), DictionaryAttr(), *types, kernel->starts_early(), /*bodiesCount=*/0);
       kernelSymbols.push_back(FlatSymbolRefAttr::get(op));
     }
     return success();

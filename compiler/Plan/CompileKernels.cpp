@@ -77,13 +77,13 @@ private:
   struct Spec {
     StringAttr name;
     DictionaryAttr config, tile;
-    Region *region;
+    SmallVector<Region *, 1> regions;
   };
 
   FailureOr<Spec> read(planir::KernelOp op, bool cuda) {
     DictionaryAttr spec = op.getSpecAttr();
     Spec read{spec.getAs<StringAttr>("name"), spec.getAs<DictionaryAttr>("config"), spec.getAs<DictionaryAttr>("tile"),
-              op.getBody().empty() ? nullptr : &op.getBody()};
+              regionsOf(op)};
     if (!read.name || !read.config || (cuda && !read.tile))
       return op.emitOpError("needs a spec with a name")
              << (cuda ? ", a config and a tile; found " : " and a config; found ") << spec;
@@ -97,17 +97,16 @@ private:
           << cached << " of " << compiled + cached << " compiled kernels reused from " << cache.getValue();
   }
 
-  // The code replaces the spec and the region.
+  // The same kernel with its code, without spec and regions.
   void finish(planir::KernelOp op, StringRef symbol, ArrayAttr images) {
     std::string text = textOf(op.getSpecAttr().getAs<DictionaryAttr>("config"));
     if (auto tile = op.getSpecAttr().getAs<DictionaryAttr>("tile"); tile && !tile.empty())
       text += "; " + textOf(tile);
-    op.setConfig(text);
-    op.setSymbol(symbol);
-    op.setImagesAttr(images);
-    op.setStartsEarly(op.getSpecAttr().contains("tile")); // all of CUDA do
-    op.removeSpecAttr();
-    op.getBody().getBlocks().clear();
+    OpBuilder b(op);
+    planir::KernelOp::create(b, op.getLoc(), op.getSymName(), op.getName(), symbol, images, text, DictionaryAttr(),
+                             op.getArgTypesAttr(),
+                             /*starts_early=*/op.getSpecAttr().contains("tile"), /*bodiesCount=*/0); // all of CUDA do
+    op.erase();
   }
 
   Attribute declare(OpBuilder &b, Location loc, StringRef symbol, StringRef target, ArrayRef<StringRef> features,
@@ -126,7 +125,7 @@ private:
       FailureOr<SmallVector<int32_t>> words = kernelConfigWords(spec->name, spec->config, [&] { return op.emitOpError(); });
       if (failed(words))
         return failure();
-      kernels.push_back({op.getLoc(), spec->name.getValue(), std::move(*words), spec->region, {}});
+      kernels.push_back({op.getLoc(), spec->name.getValue(), std::move(*words), spec->regions, {}});
     }
     HostCompileStats stats;
     FailureOr<std::vector<HostImage>> images = compileHostKernels(kernels, target, cache, &stats, only);
@@ -151,7 +150,7 @@ private:
       FailureOr<Spec> spec = read(op, /*cuda=*/true);
       if (failed(spec))
         return failure();
-      kernels.push_back({op.getLoc(), spec->name.getValue(), spec->config, spec->tile, spec->region, {}});
+      kernels.push_back({op.getLoc(), spec->name.getValue(), spec->config, spec->tile, spec->regions, {}});
     }
     CudaCompileStats stats;
     FailureOr<std::vector<CudaImage>> images = compileCudaKernels(kernels, target, cache, &stats);

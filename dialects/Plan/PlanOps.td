@@ -108,18 +108,18 @@ def Plan_ImageOp : Plan_Declaration<"image"> {
 def Plan_KernelOp : Plan_Op<"kernel", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel: what it was specialised to, its symbol and images";
   let description = [{
-    Before `compile-kernels`: `spec` holds the kernel's name and Config fields, `bodies` the fused region of the op, symbol and
-    images are empty. After it: symbol and images, `spec` and body are gone, `config` keeps the fields as text.
+    Before `compile-kernels`: `spec` holds the kernel's name and Config fields, `bodies` the fused regions of the op, symbol and
+    images are empty. After it: symbol and images, `spec` and bodies are gone, `config` keeps the fields as text.
     `args`: what a launch's arguments are, as tensor<? x columns x element>; codes narrower than a byte are ui8.
     `starts_early` (CUDA): it waits by itself for the launches before it, so it may start while they end.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$name, StrAttr:$symbol,
                        TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of images">:$images, StrAttr:$config,
                        OptionalAttr<DictionaryAttr>:$spec, OptionalAttr<TypeArrayAttr>:$arg_types, UnitAttr:$starts_early);
-  let regions = (region AnyRegion:$body);
+  let regions = (region VariadicRegion<AnyRegion>:$bodies);
   let assemblyFormat = [{
     $sym_name $name `symbol` $symbol `images` $images `config` $config (`spec` $spec^)? (`args` $arg_types^)?
-    (`starts_early` $starts_early^)? attr-dict-with-keyword ($body^)?
+    (`starts_early` $starts_early^)? attr-dict-with-keyword ($bodies^)?
   }];
   let hasVerifier = 1;
 }

@@ -134,8 +134,9 @@ LogicalResult KernelOp::verify() {
                          << "': expected both, or neither before compile-kernels";
   if (getSymbol().empty() && !getSpec())
     return emitOpError() << "has neither code nor a spec to make it from";
-  if (!getBody().empty() && !getBody().hasOneBlock())
-    return emitOpError() << "expected a body of one block";
+  for (Region &body : getBodies())
+    if (!body.hasOneBlock())
+      return emitOpError() << "expected bodies of one block";
   return success();
 }
 

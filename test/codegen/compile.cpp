@@ -42,8 +42,7 @@ static bool prepare(const std::string &text, MLIRContext &context, OwningOpRef<M
     auto words = kernelConfigWords(name, spec.getAs<DictionaryAttr>("config"), [&] { return op->emitError(); });
     if (!(ok = ok && succeeded(words)))
       return;
-    bool region = op->getNumRegions() && !op->getRegion(0).empty();
-    kernels.push_back({op->getLoc(), name.getValue(), std::move(*words), region ? &op->getRegion(0) : nullptr, {}});
+    kernels.push_back({op->getLoc(), name.getValue(), std::move(*words), regionsOf(op), {}});
   });
   return ok;
 }

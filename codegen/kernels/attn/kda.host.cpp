@@ -11,8 +11,7 @@
 //   o_i     = (P_i q_i)^T S + sum_{j<=i} (q_i . E_ij k_j) delta_j
 //   S      <- P_last S + sum_j (E_last,j k_j) delta_j^T
 // which is the chunk form of the model's description, solved for delta instead of for (I + A)^-1.
-#include "codegen/kernels/attn/kda.h"
-#include "codegen/kernels/common/host.h"
+#include "codegen/kernels/attn/kda_token.h"
 
 namespace k31::kernels::kda {
 extern "C" {
@@ -23,84 +22,13 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks);
 constexpr int kMaxChunk = 16; // a larger Config::chunk is cut down to it
 constexpr int kTile = 4;      // tokens, or keys, of a register tile
 
-// One segment of one head.
-struct Work {
-  const Args *args;
-  int64_t head;
-  const float *from; // S before the next token
-  float *to;         // S after it
+namespace {
+struct Kernel {
+  K31_INLINE const Config &config() { return k31_config; }
 };
+} // namespace
+using Token = Tokens<Kernel>;
 
-// Loads q, k (normalised) and a = exp(g) of a row; returns q . k.
-K31_INLINE float load_token(const Work &w, int64_t row, float *q, float *k, float *a) {
-  const Config &c = k31_config;
-  const int dim = c.head_dim;
-  int64_t at = row * c.ld_qkv + w.head * dim, at_g = row * c.ld_g + w.head * dim;
-  f32x16 qq = splat(0), kk = splat(0), qk = splat(0);
-  for (int d = 0; d < dim; d += kLanes) {
-    f32x16 x = load16(w.args->q, c.qkv_type, at + d), y = load16(w.args->k, c.qkv_type, at + d);
-    qq += x * x, kk += y * y, qk += x * y;
-  }
-  float q_scale = 1.0f / (__builtin_elementwise_sqrt(sum(qq) + 1e-6f) * __builtin_elementwise_sqrt((float)dim));
-  float k_scale = 1.0f / __builtin_elementwise_sqrt(sum(kk) + 1e-6f);
-  for (int d = 0; d < dim; d += kLanes) {
-    store16(q, DType::f32, d, load16(w.args->q, c.qkv_type, at + d) * q_scale);
-    store16(k, DType::f32, d, load16(w.args->k, c.qkv_type, at + d) * k_scale);
-    store16(a, DType::f32, d, exp16(load16(w.args->g, DType::f32, at_g + d)));
-  }
-  return sum(qk) * q_scale * k_scale;
-}
-K31_INLINE float load_beta(const Work &w, int64_t row) { return w.args->beta[row * k31_config.ld_beta + w.head]; }
-K31_INLINE f32x16 load_v(const Work &w, int64_t row, int64_t value) {
-  return load16(w.args->v, k31_config.qkv_type, row * k31_config.ld_qkv + w.head * k31_config.head_dim + value);
-}
-K31_INLINE void store_o(const Work &w, int64_t row, int64_t value, f32x16 o) {
-  store16(w.args->out, k31_config.out_type, row * k31_config.ld_out + w.head * k31_config.head_dim + value, o);
-}
-
-// ---- token by token
-// V vectors of values from `value` on, for one token.
-template <int V>
-K31_INLINE void token_block(const Work &w, int64_t row, int value, const float *k, const float *a, const float *ak,
-                            const float *aq, float qk, float beta) {
-  const int dim = k31_config.head_dim;
-  f32x16 u[V], o[V];
-  for (int i = 0; i < V; ++i)
-    u[i] = o[i] = splat(0);
-  for (int d = 0; d < dim; ++d)
-    for (int i = 0; i < V; ++i) {
-      f32x16 s = load16(w.from, DType::f32, d * dim + value + i * kLanes);
-      u[i] += s * ak[d];
-      o[i] += s * aq[d];
-    }
-  for (int i = 0; i < V; ++i) {
-    u[i] = (load_v(w, row, value + i * kLanes) - u[i]) * beta; // delta
-    store_o(w, row, value + i * kLanes, o[i] + u[i] * qk);
-  }
-  for (int d = 0; d < dim; ++d)
-    for (int i = 0; i < V; ++i) {
-      f32x16 s = load16(w.from, DType::f32, d * dim + value + i * kLanes);
-      store16(w.to, DType::f32, d * dim + value + i * kLanes, s * a[d] + u[i] * k[d]);
-    }
-}
-
-K31_INLINE void token(const Work &w, int64_t row) {
-  const int dim = k31_config.head_dim;
-  alignas(64) float q[kMaxDim], k[kMaxDim], a[kMaxDim], ak[kMaxDim];
-  float qk = load_token(w, row, q, k, a), beta = load_beta(w, row);
-  for (int d = 0; d < dim; d += kLanes) {
-    f32x16 decay = load16(a, DType::f32, d);
-    store16(q, DType::f32, d, load16(q, DType::f32, d) * decay);
-    store16(ak, DType::f32, d, load16(k, DType::f32, d) * decay);
-  }
-  int value = 0;
-  for (; value + 4 * kLanes <= dim; value += 4 * kLanes)
-    token_block<4>(w, row, value, k, a, ak, q, qk, beta);
-  for (; value < dim; value += kLanes)
-    token_block<1>(w, row, value, k, a, ak, q, qk, beta);
-}
-
-// ---- chunks
 // What the blocks of values of a chunk share; rows of head_dim values, one a token.
 struct Chunk {
   alignas(64) float k[kMaxChunk * kMaxDim]; // k, later E_last,j k_j
@@ -137,8 +65,8 @@ K31_INLINE void pairs(Chunk &x, int n) {
 K31_INLINE void prepare(const Work &w, int64_t row, int n, Chunk &x) {
   const int dim = k31_config.head_dim;
   for (int i = 0; i < n; ++i) {
-    x.qk[i * kMaxChunk + i] = load_token(w, row + i, x.q + i * dim, x.k + i * dim, x.a + i * dim);
-    x.beta[i] = load_beta(w, row + i);
+    x.qk[i * kMaxChunk + i] = Token::load_token(w, row + i, x.q + i * dim, x.k + i * dim, x.a + i * dim);
+    x.beta[i] = Token::load_beta(w, row + i);
   }
   pairs(x, n);
   const int padded = (n + kTile - 1) / kTile * kTile;
@@ -199,9 +127,9 @@ template <int V> K31_INLINE void chunk_block(const Work &w, int64_t row, int val
         out[i] += delta[j * V + i] * x.qk[t * kMaxChunk + j];
       }
     for (int i = 0; i < V; ++i) {
-      f32x16 change = (load_v(w, row + t, value + i * kLanes) - seen[i]) * x.beta[t];
+      f32x16 change = (Token::load_v(w, row + t, value + i * kLanes) - seen[i]) * x.beta[t];
       delta[t * V + i] = change;
-      store_o(w, row + t, value + i * kLanes, out[i] + change * x.qk[t * kMaxChunk + t]);
+      Token::store_o(w, row + t, value + i * kLanes, out[i] + change * x.qk[t * kMaxChunk + t]);
     }
   }
   for (int d = 0; d < dim; d += kTile) {
@@ -247,7 +175,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     for (int n; row < end; row += n, w.from = w.to) {
       n = !chunks ? 1 : end - row < most ? (int)(end - row) : most;
       if (n == 1)
-        token(w, row);
+        Token::token(w, row);
       else
         chunk(w, row, n, x);
     }

@@ -13,4 +13,5 @@ void k31_region_1(const float *in, float *out);
 void k31_region_2(const float *in, float *out);
 void k31_region_3(const float *in, float *out);
 void k31_region_4(const float *in, float *out);
+void k31_region_5(const float *in, float *out);
 }

@@ -20,8 +20,10 @@ template <int P> K31_INLINE void region(const float *in, float *out) {
     k31_region_2(in, out);
   else if constexpr (P == 3)
     k31_region_3(in, out);
-  else
+  else if constexpr (P == 4)
     k31_region_4(in, out);
+  else
+    k31_region_5(in, out);
 }
 
 K31_INLINE f32x16 first_lanes(f32x16 v, int n) {

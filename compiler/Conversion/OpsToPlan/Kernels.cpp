@@ -1,4 +1,5 @@
 // One plan.kernel for all launches with the same name, Config, Tile, argument types and region.
+#include "codegen/Regions.h"
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 #include "compiler/Sizes.h"
 
@@ -45,24 +46,22 @@ FlatSymbolRefAttr Kernels::of(Operation *op, DictionaryAttr kernel, ArrayRef<Typ
   DictionaryAttr spec = fields.getDictionary(context);
   ArrayAttr types = Builder(context).getTypeArrayAttr(llvm::map_to_vector(args, rowsOf));
   auto key = ArrayAttr::get(context, {spec, types});
-  Region *region = op->getNumRegions() ? &op->getRegion(0) : nullptr;
+  const SmallVector<Region *, 1> regions = regionsOf(op);
 
-  for (planir::KernelOp candidate : candidates[key]) {
-    bool same =
-        region ? OperationEquivalence::isRegionEquivalentTo(region, &candidate.getBody(), OperationEquivalence::IgnoreLocations)
-               : candidate.getBody().empty();
-    if (same)
+  for (planir::KernelOp candidate : candidates[key])
+    if (llvm::equal(regions, candidate.getBodies(), [](Region *mine, Region &other) {
+          return OperationEquivalence::isRegionEquivalentTo(mine, &other, OperationEquivalence::IgnoreLocations);
+        }))
       return known[op] = FlatSymbolRefAttr::get(candidate);
-  }
 
   OpBuilder builder(context);
   builder.setInsertionPointAfter(last);
   std::string symbol = (name.getValue() + "." + Twine(count[name.getValue()]++)).str();
   auto created = planir::KernelOp::create(builder, op->getLoc(), symbol, nameForPeople(op, name.getValue()), "",
-                                          builder.getArrayAttr({}), "", spec, types, /*starts_early=*/false);
-  if (region) {
+                                          builder.getArrayAttr({}), "", spec, types, /*starts_early=*/false, regions.size());
+  for (auto [region, body] : llvm::zip(regions, created.getBodies())) {
     IRMapping mapping;
-    region->cloneInto(&created.getBody(), mapping); // bodies are shared by layers, so the region is copied
+    region->cloneInto(&body, mapping); // functions are shared by layers, so the region is copied
   }
   last = created;
   candidates[key].push_back(created);

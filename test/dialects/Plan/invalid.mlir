@@ -115,7 +115,7 @@ plan.kernel @k "nn.map" symbol "k31_map" images [@i] config ""
 
 // -----
 
-// expected-error @below {{expected a body of one block}}
+// expected-error @below {{expected bodies of one block}}
 plan.kernel @k "nn.map" symbol "" images [] config "" spec {} {
 ^bb0:
   nn.yield

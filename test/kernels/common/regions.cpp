@@ -4,8 +4,8 @@
 
 namespace k31::test {
 
-std::array<Region, 5> &regions() {
-  static std::array<Region, 5> all;
+std::array<Region, 6> &regions() {
+  static std::array<Region, 6> all;
   return all;
 }
 
@@ -26,4 +26,5 @@ void k31_region_1(const float *in, float *out) { call(1, in, out); }
 void k31_region_2(const float *in, float *out) { call(2, in, out); }
 void k31_region_3(const float *in, float *out) { call(3, in, out); }
 void k31_region_4(const float *in, float *out) { call(4, in, out); }
+void k31_region_5(const float *in, float *out) { call(5, in, out); }
 }

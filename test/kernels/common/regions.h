@@ -7,7 +7,7 @@
 namespace k31::test {
 
 using Region = std::function<void(const float *in, float *out)>;
-std::array<Region, 5> &regions();
+std::array<Region, 6> &regions();
 
 // A region written for one lane: f(in, out) with one float a value, applied to all 16 lanes.
 template <class F> Region lanewise(int inputs, int outputs, F f) {
