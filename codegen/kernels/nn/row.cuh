@@ -28,8 +28,10 @@ template <class Region, int P> K31_DEVICE void region(const float *in, float *ou
     Region::phase2(in, out);
   else if constexpr (P == 3)
     Region::phase3(in, out);
-  else
+  else if constexpr (P == 4)
     Region::phase4(in, out);
+  else
+    Region::phase5(in, out); // of a kernel that has a row op and one function more
 }
 
 // Do the registers of a thread hold the elements of its unit?
