@@ -2,11 +2,13 @@
 #include "dialects/Attn/Attn.h"
 #include "codegen/KernelModels.h"
 #include "codegen/Regions.h"
+#include "codegen/RowConfig.h"
 #include "codegen/kernels/attn/append.h"
 #include "codegen/kernels/attn/attend.h"
 #include "codegen/kernels/attn/batch_rows.h"
 #include "codegen/kernels/attn/index_select.h"
 #include "codegen/kernels/attn/kda.h"
+#include "codegen/kernels/attn/kda_decode.h"
 #include "codegen/kernels/attn/short_conv.h"
 #include <cmath>
 
@@ -84,6 +86,32 @@ static FailureOr<KernelSpec> select(attn::KDAOp op, OpReader &read) {
   return read.spec("attn.kda", c, splitWork({uint64_t(rows) * matrix * 4, bytes, segments * c.heads}));
 }
 
+static FailureOr<KernelSpec> select(attn::KDADecodeOp op, OpReader &read) {
+  kernels::kda_decode::Config c;
+  const int64_t rows = dim(op.getX(), 0), cols = static_cast<int64_t>(op.getHeads()) * op.getHeadDim();
+  c.conv.channels = read.number(3 * cols, "channels"), c.conv.taps = read.number(dim(op.getW(), 1), "taps");
+  c.conv.ld_x = read.number(leadingDim(op.getX()), "a row of x"), c.conv.epilogue = !op.getActivation().empty();
+  c.conv.x_type = read.floatType(op.getX(), "x"), c.conv.w_type = read.floatType(op.getW(), "the taps");
+  c.conv.window_type = read.floatType(cacheOf(op.getWindow()).getElement(), "the window");
+  c.conv.out_type = c.kda.qkv_type = read.floatType(op.getQkv(), "q, k and v");
+  c.kda.heads = read.number(op.getHeads(), "heads"), c.kda.head_dim = read.number(op.getHeadDim(), "a head"), c.kda.chunk = 1;
+  c.kda.ld_g = read.number(leadingDim(op.getG()), "a row of the decay");
+  c.kda.ld_beta = read.number(leadingDim(op.getBeta()), "a row of beta");
+  c.kda.out_type = read.floatType(op.getOut(), "the recurrence's result");
+  c.rows = read.rows(rows), c.at = read.number(op.getAt(), "the recurrence's result");
+  if (c.conv.epilogue && failed(analyzeRegion(op.getActivation())))
+    return failure();
+  FailureOr<kernels::row::Config> row = rowConfig(read, op.getInputs(), op.getResults(), op.getHeads(), op.getBody());
+  if (failed(row) || failed(insertInput(read, *row, c.at, c.kda.out_type)))
+    return failure();
+  c.row = *row;
+  const uint64_t segments = segmentsOf(op.getBatch()), matrix = uint64_t(cols) * c.kda.head_dim;
+  const uint64_t windows = segments * uint64_t(c.conv.taps - 1) * 3 * cols * 2 * 2;
+  const uint64_t bytes = bytesOf(op.getX()) + bytesOf(op.getW()) + bytesOf(op.getG()) + bytesOf(op.getInputs()) +
+                         bytesOf(op.getResults()) + windows + segments * matrix * 8;
+  return read.spec("attn.kda_decode", c, splitWork({uint64_t(rows) * matrix * 4, bytes, segments * c.kda.heads}));
+}
+
 static FailureOr<KernelSpec> select(attn::IndexSelectOp op, OpReader &read) {
   kernels::index_select::Config c;
   int64_t blocks = blocksOf(op.getBatch()), context = blocks * kBlockTokens;
@@ -141,7 +169,8 @@ static FailureOr<KernelSpec> select(attn::AttendOp op, OpReader &read) {
 
 void registerAttnKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, attn::AttnDialect *) {
-    attachModels<attn::BatchRowsOp, attn::AppendOp, attn::ShortConvOp, attn::KDAOp, attn::IndexSelectOp, attn::AttendOp>(context);
+    attachModels<attn::BatchRowsOp, attn::AppendOp, attn::ShortConvOp, attn::KDAOp, attn::KDADecodeOp, attn::IndexSelectOp,
+                 attn::AttendOp>(context);
   });
 }
 

@@ -62,3 +62,16 @@ FailureOr<kernels::row::Config> k31::rowConfig(OpReader &read, ValueRange inputs
     c.sums[p] = static_cast<int32_t>(sums.size());
   return c;
 }
+
+LogicalResult k31::insertInput(OpReader &read, kernels::row::Config &c, int32_t at, kernels::DType type) {
+  if (c.inputs == kMaxOperands)
+    return read.refuse() << "has " << c.inputs + 1 << " operands of its region; a kernel takes " << kMaxOperands;
+  const auto insert = [&](int32_t (&field)[kMaxOperands], int32_t value) {
+    std::copy_backward(field + at, field + c.inputs, field + c.inputs + 1);
+    field[at] = value;
+  };
+  insert(c.kind, static_cast<int32_t>(OperandKind::element)), insert(c.type, static_cast<int32_t>(type));
+  insert(c.ld, 0), insert(c.length, 0);
+  ++c.inputs;
+  return success();
+}

@@ -16,4 +16,7 @@ bool tooMany(OpReader &read, mlir::ValueRange operands);
 llvm::FailureOr<kernels::row::Config> rowConfig(OpReader &read, mlir::ValueRange inputs, mlir::ResultRange results,
                                                 int64_t groups, mlir::Region &body);
 
+// Puts an input of elements that the kernel makes by itself in front of input `at`; nothing in memory has it.
+llvm::LogicalResult insertInput(OpReader &read, kernels::row::Config &config, int32_t at, kernels::DType type);
+
 } // namespace k31

@@ -2,6 +2,7 @@
 #include "codegen/KernelModels.h"
 #include "codegen/Target.h"
 #include "compiler/Passes.h"
+#include "compiler/Transforms/Fusions.h"
 #include "compiler/Transforms/PlacementNotes.h"
 #include "compiler/Transforms/Transports.h"
 #include "dialects/Interfaces/KernelOp.h"
@@ -29,6 +30,7 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
     notePlacement(getOperation(), (*known)->isCuda());
     chooseTransports(getOperation(), (*known)->isCuda());
     fuseSums(getOperation(), **known); // of sums whose transport is known
+    fuseKDADecode(getOperation(), **known);
     Builder b(&getContext());
     // All ops are asked, so that one run shows every op without a kernel.
     getOperation()->walk([&](KernelOp op) {

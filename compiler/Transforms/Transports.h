@@ -3,16 +3,10 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace k31 {
-class Target; // codegen/Target.h
-
 // Sets the transport of each collective for which the peer transport is possible and wanted: k31.options' `transport`, "library"
 // unless given, "peer", or "auto" for the cheaper one. Notes the choice with both times on every collective that has no note of
 // its transport. Nothing for plans of one rank, or where the module has no k31.mesh.
 void chooseTransports(mlir::ModuleOp module, bool cuda);
-
-// Sums by peer and the row ops behind them as coll.sum_row (FuseSums.cpp): k31.options' `fuse_sums`, "auto" unless given (on a
-// GPU, where rows are few), "on" wherever it is possible, "off". Notes each fusion, and on row ops that stay apart why.
-void fuseSums(mlir::ModuleOp module, const Target &target);
 
 // A collective that needs no kernel.
 bool isByLibrary(mlir::Operation *op);

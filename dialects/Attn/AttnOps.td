@@ -82,6 +82,29 @@ def Attn_KDAOp : Attn_Op<"kda"> {
   let hasVerifier = 1;
 }
 
+def Attn_KDADecodeOp : Attn_Op<"kda_decode"> {
+  let summary = "q, k, v before their convolution [T, 3 H D] to what the nn.row on the heads of attn.kda gives: a decode step in one kernel";
+  let description = [{
+    attn.short_conv over the columns of q, k and v with its region `activation`, attn.kda token by token, and an nn.row in H groups
+    with its region `body`, which has an argument for each of `inputs` and, as number `at`, one for the recurrence's result.
+    What lies between them is rounded to `qkv` and `out` and never stored. select-kernels makes it.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$w, Arg<Attn_CacheType, "", [MemRead, MemWrite]>:$window,
+                       AnyRankedTensor:$g, AnyRankedTensor:$beta, Arg<Attn_CacheType, "", [MemRead, MemWrite]>:$state,
+                       Attn_BatchType:$batch, Variadic<AnyRankedTensor>:$inputs, I64Attr:$heads, TypeAttr:$qkv, TypeAttr:$out,
+                       I64Attr:$at, StrArrayAttr:$fused);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$activation);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $fused `of` $x `,` $w `window` $window `decay` $g `beta` $beta `state` $state `,` $batch `heads` $heads `rounded` $qkv `,` $out
+    `at` $at `(` $inputs `)` attr-dict-with-keyword $body (`activation` $activation^)? `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getHeadDim() { return getState().getType().getShape().back(); }
+  }];
+}
+
 def Attn_IndexSelectOp : Attn_Op<"index_select", [InferTypeOpAdaptor]> {
   let summary = "DSA indexer: exact top_k positions of each token, i32 [T, top_k] ascending, padded with -1";
   let description = [{

@@ -169,6 +169,46 @@ LogicalResult KDAOp::verify() {
   return success();
 }
 
+// The heads are those of the state; all else follows from it.
+LogicalResult KDADecodeOp::verify() {
+  if (failed(isKind(*this, "state", getState(), {CacheKind::kda})))
+    return failure();
+  const int64_t heads = getHeads(), dim = getHeadDim(), cols = heads * dim, at = getAt();
+  if (failed(isUnit(*this, "state", getState(), {heads, dim, dim})))
+    return failure();
+  Type f32 = Float32Type::get(getContext());
+  auto x = rowsOf(*this, "x", getX(), getBatch(), "[T, 3 heads * D]", 3 * cols);
+  auto g = rowsOf(*this, "decay", getG(), getBatch(), "[T, heads * D]", cols);
+  auto beta = rowsOf(*this, "beta", getBeta(), getBatch(), "[T, heads]", heads);
+  auto w = shaped(*this, "w", getW(), "[C, taps]");
+  if (failed(x) || failed(g) || failed(beta) || failed(w) || failed(isReal(*this, "x", *x)) || failed(isReal(*this, "w", *w)) ||
+      failed(isElement(*this, "decay", *g, f32)) || failed(isElement(*this, "beta", *beta, f32)) ||
+      failed(sameSize(*this, "channels", "x", 3 * cols, "w", w->getDimSize(0))) ||
+      failed(isKind(*this, "window", getWindow(), {CacheKind::conv})) ||
+      failed(isUnit(*this, "window", getWindow(), {w->getDimSize(1) - 1, 3 * cols})))
+    return failure();
+  for (auto [name, type] : {std::pair<StringRef, Type>{"q, k and v", getQkv()}, {"the result of the recurrence", getOut()}})
+    if (!type.isF32() && !type.isBF16())
+      return emitOpError() << name << " would be rounded to " << type << ", expected f32 or bf16";
+  if (getResults().empty())
+    return emitOpError() << "expected at least one result";
+  for (Value value : getResults()) {
+    auto result = rowsOf(*this, "result", value, getBatch(), "[T, heads * D]", cols);
+    if (failed(result) || failed(isReal(*this, "result", *result)))
+      return failure();
+  }
+  if (at < 0 || at > static_cast<int64_t>(getInputs().size()))
+    return emitOpError() << "the recurrence's result is argument " << at << " of the region, expected 0 to "
+                         << getInputs().size();
+  for (auto [i, input] : llvm::enumerate(getInputs()))
+    if (failed(isBroadcast(*this, "input " + std::to_string(i), input, x->getDimSize(0), cols, heads)))
+      return failure();
+  if (!getActivation().empty() && failed(isFusedRegion(*this, getActivation(), 1, "the sum", 1, false)))
+    return failure();
+  return isFusedRegion(*this, getBody(), getInputs().size() + 1, "one an input, and the recurrence's result", getResults().size(),
+                       true);
+}
+
 LogicalResult IndexSelectOp::verify() {
   auto q = rowsOf(*this, "q", getQ(), getBatch(), "[T, heads * head_dim]");
   if (failed(q))

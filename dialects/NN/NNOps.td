@@ -147,7 +147,7 @@ def NN_RowOp : NN_Op<"row", [Pure]> {
 }
 
 def NN_SumOp : NN_Op<"sum", [Pure, SameOperandsAndResultType]> {
-  let summary = "inside nn.row (or what is made of it: coll.sum_row, plan.kernel): the sum of a value over the row or column group";
+  let summary = "inside nn.row (or what is made of it: coll.sum_row, attn.kda_decode, plan.kernel): the sum of a value over the row or column group";
   let arguments = (ins F32:$value);
   let results = (outs F32:$result);
   let assemblyFormat = "$value attr-dict `:` type($result)";

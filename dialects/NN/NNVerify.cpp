@@ -107,7 +107,7 @@ template <typename Op> static LogicalResult verifyFused(Op op, int64_t groups, b
 LogicalResult MapOp::verify() { return verifyFused(*this, 1, false); }
 LogicalResult SumOp::verify() {
   StringRef parent = (*this)->getParentOp()->getName().getStringRef();
-  if (parent != "nn.row" && parent != "coll.sum_row" && parent != "plan.kernel")
+  if (parent != "nn.row" && parent != "coll.sum_row" && parent != "attn.kda_decode" && parent != "plan.kernel")
     return emitOpError() << "expects to be in a region of 'nn.row', found '" << parent << "'";
   return success();
 }

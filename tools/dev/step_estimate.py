@@ -29,6 +29,10 @@ def rows_of(step):
     return int(found[1] or found[2]) if found else 0
 
 
+def parts_of(step):
+    return re.split(r"[ +]", step["what"])  # the kernel and what was fused into it
+
+
 def time_of(step, hit):
     """Microseconds and what they are: kernel, host (a collective inside one) or network."""
     note = {n["about"]: n for n in step["notes"]}
@@ -36,14 +40,14 @@ def time_of(step, hit):
         n = note["transport"]
         us = next(c["us"] for c in n["candidates"] if c["choice"] == n["choice"])
         if "coll.sum_row" in step["what"]:  # the row op's time without the launch that it does not need
-            us += max((t - LAUNCH for part, t in MEASURED.get(rows_of(step), {}).items() if part in step["what"]), default=0.0)
+            us += max((t - LAUNCH for part, t in MEASURED.get(rows_of(step), {}).items() if part in parts_of(step)), default=0.0)
         return us, "host" if "of one host" in n["reason"] else "network"
     kernel = note.get("kernel", {"reason": ""})
     if step["what"].startswith("moe.grouped_linear") and hit is not None:
         held, size = map(int, re.search(r"(\d+) of \d+ experts a rank, (\d+) bytes", note["share"]["reason"]).groups())
         return hit * size / held / EXPERT_BYTES_A_SECOND * 1e6 + LAUNCH, "kernel"
     for part, us in MEASURED.get(rows_of(step), {}).items():
-        if part in step["what"]:
+        if part in parts_of(step):
             return us, "kernel"
     for candidate in kernel.get("candidates", []):
         if candidate["choice"] == kernel["choice"]:

@@ -16,10 +16,11 @@ struct Config {
   kernels::short_conv::Config conv; // channels: q, k and v of all heads, one behind the other; out_type that of kda.qkv_type
   kernels::kda::Config kda;         // chunk 1; ld_qkv and ld_out: nothing in memory has them
   kernels::row::Config row;         // groups: the heads
+  int32_t rows = 0;                 // T, capacity: the grid on CUDA follows from it; the Configs above have 0
   int32_t at = 0;                   // the input of the row op that is the recurrence's result
 
   template <class F> static void fields(F &&f) {
-    f("conv", &Config::conv), f("kda", &Config::kda), f("row", &Config::row), f("at", &Config::at);
+    f("conv", &Config::conv), f("kda", &Config::kda), f("row", &Config::row), f("rows", &Config::rows), f("at", &Config::at);
   }
   template <class F> constexpr void host_limits(F &&f) const { conv.host_limits(f), kda.host_limits(f); }
 };

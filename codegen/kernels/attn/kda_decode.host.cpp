@@ -42,43 +42,33 @@ struct Row {
 using Channels = short_conv::Channels<Convolution>;
 constexpr int kVectors = 3 * kMaxDim / kLanes; // of q, k and v of a head
 
-// One head: its buffers, and the convolution's state, a vector of 16 channels after the other.
+// One head: its buffers. Windows wait in memory between the tokens of a segment only.
 struct Head {
-  alignas(64) f32x16 taps[kVectors][kMaxTaps];
   alignas(64) f32x16 window[kVectors][kMaxTaps];
   alignas(64) char qkv[3 * kMaxDim * sizeof(float)];
   alignas(64) char o[kMaxDim * sizeof(float)];
   int64_t head;
 
-  K31_INLINE int64_t dim() { return k31_config.kda.head_dim; }
-  // Calls f(vector, channel, place in the buffer) for the vectors of q, k and v.
-  template <class F> __attribute__((always_inline)) void for_vectors(F f) const {
-    for (int part = 0, i = 0; part < 3; ++part)
-      for (int64_t d = 0; d < dim(); d += kLanes, ++i)
-        f(i, (part * (int64_t)k31_config.kda.heads + head) * dim() + d, part * dim() + d);
-  }
-  __attribute__((always_inline)) void load_taps(const Args *args) {
-    for_vectors([&](int i, int64_t channel, int64_t)
-                    __attribute__((always_inline)) { Channels::load_taps(args->w, channel, kLanes, taps[i]); });
-  }
-  __attribute__((always_inline)) void load_window(const Args *args, const Segment &segment) {
-    for_vectors([&](int i, int64_t channel, int64_t) __attribute__((always_inline)) {
-      for (int j = 0; j + 1 < k31_config.conv.taps; ++j)
-        window[i][j] = Channels::load_input(args->window, segment, j, channel, kLanes);
-    });
-  }
-  __attribute__((always_inline)) void store_window(const Args *args, const Segment &segment) const {
-    for_vectors([&](int i, int64_t channel, int64_t) __attribute__((always_inline)) {
-      for (int j = 0; j + 1 < k31_config.conv.taps; ++j)
-        Channels::store_input(args->window, segment, j, channel, kLanes, window[i][j]);
-    });
-  }
-  __attribute__((always_inline)) void convolve(const Args *args, int64_t row) {
+  __attribute__((always_inline)) void convolve(const Args *args, const Segment &segment, int64_t row) {
     const short_conv::Config &c = k31_config.conv;
-    for_vectors([&](int i, int64_t channel, int64_t place) __attribute__((always_inline)) {
-      f32x16 now = load16(args->x, c.x_type, row * c.ld_x + channel);
-      store16(qkv, c.out_type, place, Channels::step(taps[i], window[i], now));
-    });
+    const int past = c.taps - 1;
+    const int64_t dim = k31_config.kda.head_dim, heads = k31_config.kda.heads;
+    const bool first = row == segment.row_begin, last = row + 1 == (int64_t)segment.row_begin + segment.length;
+    for (int part = 0, i = 0; part < 3; ++part)
+      for (int64_t d = 0; d < dim; d += kLanes, ++i) {
+        const int64_t channel = (part * heads + head) * dim + d;
+        f32x16 taps[kMaxTaps], inputs[kMaxTaps];
+        Channels::load_taps(args->w, channel, kLanes, taps);
+        for (int j = 0; j < past; ++j)
+          inputs[j] = first ? Channels::load_input(args->window, segment, j, channel, kLanes) : window[i][j];
+        f32x16 now = load16(args->x, c.x_type, row * c.ld_x + channel);
+        store16(qkv, c.out_type, part * dim + d, Channels::step(taps, inputs, now));
+        for (int j = 0; j < past; ++j)
+          if (last)
+            Channels::store_input(args->window, segment, j, channel, kLanes, inputs[j]);
+          else
+            window[i][j] = inputs[j];
+      }
   }
 };
 
@@ -88,7 +78,7 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
   const int64_t segments = args->batch.counts[1], dim = c.kda.head_dim, size = dim * dim;
   Head x;
-  x.head = -1;
+  x.head = -1; // none yet
   row::Args row_args;
   K31_UNROLL for (int i = 0; i < c.row.inputs; ++i) if (i != c.at) row_args.tail[i] = args->input(c, i);
   K31_UNROLL for (int i = 0; i < c.row.outputs; ++i) row_args.tail[c.row.inputs + i] = args->output(c, i);
@@ -98,23 +88,20 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
     const Segment &segment = args->batch.segments[unit % segments];
     if (const int64_t head = unit / segments; head != x.head) {
       x.head = head;
-      x.load_taps(args);
       // Rows of the buffers have no distance, and column head * dim is their first.
       const int64_t first = head * dim;
       const auto part = [&](int i) { return element(x.qkv, c.kda.qkv_type, i * dim - first); };
       kda_args.q = part(0), kda_args.k = part(1), kda_args.v = part(2);
       kda_args.out = row_args.tail[c.at] = element(x.o, c.kda.out_type, -first);
     }
-    x.load_window(args, segment);
     kda::Work w{&kda_args, x.head, nullptr, args->state + ((int64_t)segment.slot_out * c.kda.heads + x.head) * size};
     if (segment.slot_in < 0)
       memset(w.to, 0, size * sizeof(float));
     w.from = segment.slot_in < 0 ? w.to : args->state + ((int64_t)segment.slot_in * c.kda.heads + x.head) * size;
     for (int64_t row = segment.row_begin; row < (int64_t)segment.row_begin + segment.length; ++row, w.from = w.to) {
-      x.convolve(args, row);
+      x.convolve(args, segment, row);
       kda::Tokens<Recurrence>::token(w, row);
       row::Groups<Row>::group(&row_args, row, x.head * dim);
     }
-    x.store_window(args, segment);
   }
 }

@@ -30,10 +30,7 @@ constexpr const char *why(const Config &, const Tile &) {
   return "a block a (segment, head) with its state in registers, while the next one's is on its way into shared memory";
 }
 // Blocks take (segment, head) in turns. A segment has a row, so that there are at most as many as rows.
-constexpr Grid grid(const Config &c, const Tile &t) {
-  const int64_t units = (int64_t)c.kda.rows * c.kda.heads;
-  return {units > 0 ? least(units, t.blocks) : t.blocks};
-}
+constexpr Grid grid(const Config &c, const Tile &t) { return {least((int64_t)most(c.rows, 1) * c.kda.heads, t.blocks)}; }
 constexpr int64_t workspace(const Config &, const Tile &) { return 0; }
 
 } // namespace k31::kernels::kda_decode

@@ -259,6 +259,153 @@ func.func @f(%q: tensor<8x32xbf16>, %k: tensor<8x32xbf16>, %v: tensor<8x32xbf16>
 
 // -----
 
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<conv, [3, 96], bf16>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{state is a cache of kind conv, expected kda}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<conv, [3, 96], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{state has units of shape [2, 16, 16], expected [4, 16, 16]}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 4 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{x has 32 columns, expected 96}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x32xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x16xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{decay has 16 columns, expected 32}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x16xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xbf16>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{beta holds 'bf16', expected 'f32'}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xbf16>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x3xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{window has units of shape [3, 96], expected [2, 96]}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x3xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{q, k and v would be rounded to 'f16', expected f32 or bf16}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded f16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{the recurrence's result is argument 2 of the region, expected 0 to 1}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 2 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{result has 16 columns, expected 32}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x16xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<24xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{input 0 has shape [24], which does not broadcast over [8, 32]}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<24xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{region has 1 arguments, expected 2 (one an input, and the recurrence's result)}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %be: tensor<8x2xf32>, %m: tensor<16xf32>, %c: !attn.cache<conv, [3, 96], bf16>, %s: !attn.cache<kda, [2, 16, 16], f32>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
+  // expected-error @below {{region has 2 arguments, expected 1 (the sum)}}
+  %0 = attn.kda_decode ["norm"] of %x, %w window %c decay %g beta %be state %s, %b heads 2 rounded bf16, bf16 at 0 (%m) {
+  ^bb0(%o: f32, %u: f32):
+    %v = nn.sum %o : f32
+    nn.yield %v : f32
+  } activation {
+  ^bb0(%a: f32, %d: f32):
+    nn.yield %a : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>, !attn.batch<rows = 8, segments = 2, blocks = 4>, tensor<16xf32>) -> tensor<8x32xbf16>
+  return
+}
+
+// -----
+
 func.func @f(%q: tensor<8x32xbf16>, %w: tensor<8x2xf32>, %c: !attn.cache<index, [256, 16], bf16>, %b: !attn.batch<rows = 8, segments = 2, blocks = 4>) {
   // expected-error @below {{expected q [T, heads * head_dim] and top_k of 1 or more}}
   %0 = attn.index_select %q weights %w keys %c, %b heads 2 top_k 0 : tensor<8x32xbf16>, tensor<8x2xf32>, !attn.cache<index, [256, 16], bf16>, !attn.batch<rows = 8, segments = 2, blocks = 4>

@@ -43,6 +43,40 @@ func.func @kda(%x: tensor<8x32xbf16>, %w: tensor<32x4xf32>, %g: tensor<8x32xf32>
   return %p : tensor<8x32xbf16>
 }
 
+// CHECK-LABEL: func.func @kda_decode
+func.func @kda_decode(%x: tensor<8x96xbf16>, %w: tensor<96x4xf32>, %g: tensor<8x32xf32>, %beta: tensor<8x2xf32>, %gain: tensor<16xf32>,
+                      %window: !attn.cache<conv, [3, 96], bf16>, %state: !attn.cache<kda, [2, 16, 16], f32>,
+                      %batch: !attn.batch<rows = 8, segments = 8, blocks = 4>) -> (tensor<8x32xbf16>, tensor<8x32xf32>) {
+  // CHECK: attn.kda_decode ["silu", "norm"] of %{{.+}}, %{{.+}} window %{{.+}} decay %{{.+}} beta %{{.+}} state %{{.+}}, %{{.+}} heads 2 rounded bf16, f32 at 1(%{{.+}}) {
+  // CHECK-NEXT: ^bb0(%{{.+}}: f32, %{{.+}}: f32):
+  // CHECK: nn.sum
+  // CHECK: } activation {
+  // CHECK-NEXT: ^bb0(%{{.+}}: f32):
+  // CHECK: } : (tensor<8x96xbf16>, tensor<96x4xf32>, {{.+}}) -> (tensor<8x32xbf16>, tensor<8x32xf32>)
+  %y:2 = attn.kda_decode ["silu", "norm"] of %x, %w window %window decay %g beta %beta state %state, %batch heads 2 rounded bf16, f32 at 1 (%gain) {
+  ^bb0(%m: f32, %o: f32):
+    %s = nn.sum %o : f32
+    %v = arith.mulf %s, %m : f32
+    nn.yield %v, %o : f32, f32
+  } activation {
+  ^bb0(%a: f32):
+    %n = arith.negf %a : f32
+    nn.yield %n : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>,
+       !attn.batch<rows = 8, segments = 8, blocks = 4>, tensor<16xf32>) -> (tensor<8x32xbf16>, tensor<8x32xf32>)
+  // Without an activation and without further operands.
+  // CHECK: attn.kda_decode {{.+}} at 0() {
+  // CHECK: nn.yield
+  // CHECK-NEXT: } : (
+  %z = attn.kda_decode ["sum"] of %x, %w window %window decay %g beta %beta state %state, %batch heads 2 rounded f32, bf16 at 0 () {
+  ^bb0(%o: f32):
+    %s = nn.sum %o : f32
+    nn.yield %s : f32
+  } : (tensor<8x96xbf16>, tensor<96x4xf32>, !attn.cache<conv, [3, 96], bf16>, tensor<8x32xf32>, tensor<8x2xf32>, !attn.cache<kda, [2, 16, 16], f32>,
+       !attn.batch<rows = 8, segments = 8, blocks = 4>) -> tensor<8x32xf32>
+  return %y#0, %z : tensor<8x32xbf16>, tensor<8x32xf32>
+}
+
 // CHECK-LABEL: func.func @mla
 func.func @mla(%c: tensor<8x16xbf16>, %q: tensor<8x32xf32>, %shared: tensor<8x24xbf16>, %qi: tensor<8x32xbf16>, %w: tensor<8x2xf32>, %layer: index,
                %batch: !attn.batch<rows = 8, segments = 2, blocks = 4>) -> (tensor<8x32xf32>, tensor<8x2xf32>) {

@@ -37,6 +37,20 @@ plan.kernel @later "nn.map relu" symbol "" images [] config "" spec {name = "nn.
 ^bb0(%x: f32):
   nn.yield %x : f32
 }
+// CHECK:      plan.kernel @two "attn.kda_decode" symbol {{.*}} {
+// CHECK-NEXT: ^bb0(%{{.+}}: f32):
+// CHECK-NEXT:   nn.sum
+// CHECK:      }, {
+// CHECK-NEXT: ^bb0(%{{.+}}: f32):
+// CHECK-NEXT:   nn.yield
+plan.kernel @two "attn.kda_decode" symbol "" images [] config "" spec {name = "attn.kda_decode", config = {}} {
+^bb0(%x: f32):
+  %s = nn.sum %x : f32
+  nn.yield %s : f32
+}, {
+^bb0(%x: f32):
+  nn.yield %x : f32
+}
 
 // CHECK: plan.entry @decode_b8 decode rows 8 segments 8 logit_rows 8 stage 0 streams 2 events 1 {
 plan.entry @decode_b8 decode rows 8 segments 8 logit_rows 8 stage 0 streams 2 events 1 {

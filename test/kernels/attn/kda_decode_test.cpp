@@ -126,7 +126,7 @@ struct Problem {
   void fused(const Case &t, uint32_t tasks) {
     set_norm(t.at, t.dim);
     regions()[2] = kSilu;
-    k31_config = {conv(t), recurrence(t), row_config(t, 0, gate.ld(), y.ld(), copy.ld()), t.at};
+    k31_config = {conv(t), recurrence(t), row_config(t, 0, gate.ld(), y.ld(), copy.ld()), 0, t.at};
     k31_config.conv.ld_out = k31_config.kda.ld_qkv = k31_config.kda.ld_out = 0;
     launch(k31_entry,
            kda_decode::Args{x.data(),

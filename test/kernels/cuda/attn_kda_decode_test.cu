@@ -92,7 +92,7 @@ struct Shaped {
     c.row.phases = four ? 4 : 1;
     for (int i = 0; i < c.row.phases; ++i)
       c.row.sums[i] = 1;
-    c.at = at;
+    c.rows = 256, c.at = at;
     return c;
   }
   static constexpr Config config = make();
