@@ -6,9 +6,9 @@
 namespace k31::kernels::attend {
 
 struct Tile {
-  int32_t block = 384;
+  int32_t block = 384;               // 256 threads multiply, the others bring keys
   int32_t blocks = kMultiprocessors; // all on the device at once: parts of a row meet
-  int32_t heads = 64;                // most heads of a group, which share the keys of a tile
+  int32_t heads = 48;                // most heads of a group, which share the keys of a tile
   int32_t keys = 64;                 // of a tile
 
   // bf16 products of warp groups, codes included, whose rows are then a multiple of 16 bytes; else plain products, a warp a head.
@@ -19,26 +19,30 @@ struct Tile {
   // Heads of a group of the products: groups of like size, and what a product takes, in whole and in halves.
   constexpr int32_t group(const Config &c) const {
     const int32_t groups = (c.heads + heads - 1) / heads, size = (c.heads + groups - 1) / groups;
-    for (int32_t columns : {16, 32, 48})
-      if (size <= columns)
-        return columns;
-    return 64;
+    return size <= 16 ? 16 : size <= 32 ? 32 : 48;
   }
   constexpr int32_t chunks(const Config &c) const { return (c.latent + c.shared + 63) / 64; } // 64 columns of a tile of keys
   constexpr int32_t threads() const { return block; }
-  // Queries and weights, two tiles of keys and their marks, tops, changes and totals of heads, barriers.
+  // Queries and weights; tops, changes and totals of heads, halves of scores; two tiles of keys and their marks; barriers.
   constexpr int32_t smem(const Config &c) const {
-    return products(c) ? group(c) * (128 * (chunks(c) + 1) + 12) + 2 * keys * (128 * chunks(c) + 4) + 4 * 8 : 0;
+    return products(c) ? group(c) * (128 * (chunks(c) + 1) + 12 + 4 * keys) + 2 * keys * (128 * chunks(c) + 4) + 4 * 8 : 0;
   }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("blocks", &Tile::blocks), f("heads", &Tile::heads), f("keys", &Tile::keys);
   }
 };
 
-constexpr Tile choose(const Config &) { return {}; }
+// Codes have eight warps of producers, bf16 four, which copy only.
+constexpr Tile choose(const Config &c) {
+  Tile t;
+  t.block = t.products(c) && c.cache_type == DType::f8 ? 512 : 384;
+  return t;
+}
 constexpr const char *why(const Config &c, const Tile &t) {
-  return t.products(c) ? "keys by producers, products of warp groups; a block a multiprocessor, so that parts of a row can meet"
-                       : "plain products, a warp a head: the cache is not bf16, or its rows do not fit the products";
+  return t.products(c) && c.cache_type == DType::f8 ? "codes become bf16 by eight warps of producers, products of warp groups; a "
+                                                      "block a multiprocessor, so that parts of a row can meet"
+         : t.products(c) ? "keys by producers, products of warp groups; a block a multiprocessor, so that parts of a row can meet"
+                         : "plain products, a warp a head: the cache is not bf16, or its rows do not fit the products";
 }
 // Blocks take (row, group of heads) in turns; when these are few, each is cut into parts of its keys.
 constexpr Grid grid(const Config &, const Tile &t) { return {t.blocks, 1, 1}; }

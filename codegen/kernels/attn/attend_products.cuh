@@ -2,12 +2,15 @@
 // the products, 96 as two groups of 48.
 //
 // A block holds the queries Q [heads, width] of one (row, group of heads) and walks its keys in tiles of 64, which a warp group
-// of producers brings (attend_tiles.cuh). Two warp groups of consumers compute
-//   S^T [64 keys, heads] = K Q^T       each for half of the heads
-//   P = exp2(S - top)                  bf16, back to shared memory as [heads, keys]
+// or two of producers bring (attend_tiles.cuh). Two warp groups of consumers compute
+//   S^T [64 keys, heads] = K Q^T       each over half of the columns; then they hand each other what the other one's heads need
+//   P = exp2(S - top)                  each for half of the heads; bf16, back to shared memory as [heads, keys]
 //   O^T [latent, heads] += V^T P^T     each for half of the latent columns; V^T is the same chunk, read transposed
 // The subtracted top of a head stays until a score exceeds it by more than kSlack: the weights are then at most 2^kSlack, the
 // sums are as exact as before, and the sums in registers are hardly ever rescaled.
+// Halves of columns, not of heads, so that the tensor cores read a tile once for its scores: with 24 heads a product waits for
+// shared memory, with 48 for itself. The scores of the next tile are issued behind the sums of this one, without a branch
+// between them, on which the compiler would wait for all products.
 //
 // Who may touch shared memory when, between what barriers:
 //   query, tiles   read by products, which each group has waited for (wgmma_wait) before it arrives anywhere. `query` and `top`
@@ -16,6 +19,8 @@
 //                  between their reads and the arrival of one lane a warp at `empty`, and that arrival releases: no write can
 //                  pass a read. racecheck follows only the arrivals of the reading thread itself and calls this a potential
 //                  hazard.
+//   halves         written between the all_meet at the end of softmax and the one of exchange, read behind that one and before
+//                  any_of_all.
 //   weights        written between any_of_all, which all reach with their products and totals of the tile before done, and
 //                  all_meet; until the weights are written, raise_tops keeps a group's maxima in its own half of them.
 //   change, top    written in raise_tops, between the same two; read by others behind all_meet.
@@ -32,7 +37,7 @@ constexpr float kSlack = 8; // powers of two
 template <Config c, Tile t> struct Products : Tiles<c, t> {
   using Base = Tiles<c, t>;
   using Base::args, Base::tiles, Base::tile_at, Base::valid, Base::full, Base::empty;
-  using Base::kGroup, Base::kKeys, Base::kChunks, Base::kWidth, Base::kChunkBytes, Base::kConsumers;
+  using Base::kGroup, Base::kKeys, Base::kChunks, Base::kWidth, Base::kChunkBytes, Base::kConsumers, Base::kCodes;
   static constexpr int kHalf = kGroup / 2, kMine = Base::kLatentChunks / 2, kQueryChunk = kGroup * 128;
 
   const int group;        // of four warps
@@ -40,6 +45,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
   unsigned char *weights; // [head] rows of 64 keys
   float *top, *change;    // [heads]
   float *totals;          // [heads]: sums of weights
+  float4 *halves;         // [eight heads, thread]: scores over the other group's columns
 
   K31_DEVICE Products(const Args &args) : Base(args), group(__shfl_sync(kAllLanes, (int)threadIdx.x / 128, 0)) {
     unsigned char *at = shared_memory();
@@ -50,6 +56,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     top = (float *)at, at += kGroup * 4;
     change = (float *)at, at += kGroup * 4;
     totals = (float *)at, at += kGroup * 4;
+    halves = (float4 *)at, at += kGroup * kKeys * 4;
     full = (Barrier *)at, empty = full + 2;
   }
 
@@ -101,19 +108,45 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     all_meet();
   }
 
-  // Scores of this warp group's heads, not yet scaled. Entries 0, 1: key warp * 16 + lane / 4; 2, 3: eight keys on.
-  K31_DEVICE void score(uint32_t tile, float (&s)[kHalf / 8][4]) const {
+  // Scores over this warp group's columns: half of the latent ones, half of the shared ones. Not yet scaled. Of eight heads,
+  // entries 0, 1: key warp * 16 + lane / 4; 2, 3: eight keys on.
+  using Scores = float[kGroup / 8][4];
+  K31_DEVICE void begin_scores(uint32_t tile, Scores &all) const {
     barrier_wait(full + tile % 2, tile / 2 % 2);
     fence_async_proxy(); // the producers wrote it as ordinary memory
-    const uint64_t a = matrix_descriptor(tile_at(tile)), b = matrix_descriptor(query + group * kHalf * 128);
+    const uint64_t a = matrix_descriptor(tile_at(tile)), b = matrix_descriptor(query);
+    const auto add = [&](int chunk, int step, bool sums) { // 16 columns
+      wgmma_bf16(all, a + chunk * (kChunkBytes / 16) + step * 2, b + chunk * (kQueryChunk / 16) + step * 2, sums);
+    };
     wgmma_begin();
 #pragma unroll
-    for (int j = 0; j < kChunks; ++j)
+    for (int j = 0; j < kMine; ++j)
 #pragma unroll
       for (int step = 0; step < 4; ++step)
-        wgmma_bf16(s, a + j * (kChunkBytes / 16) + step * 2, b + j * (kQueryChunk / 16) + step * 2, j > 0 || step > 0);
+        add(group * kMine + j, step, j > 0 || step > 0);
+#pragma unroll
+    for (int step = 0; step < 2 * (kChunks - Base::kLatentChunks); ++step)
+      add(Base::kLatentChunks, group * 2 + step, true);
     wgmma_commit();
-    wgmma_wait<0>();
+  }
+  // The scores of this warp group's heads over all columns.
+  K31_DEVICE void exchange(const Scores &all, float (&s)[kHalf / 8][4]) const {
+    float4 *mine = halves + threadIdx.x, *other = halves + (threadIdx.x ^ 128); // the same keys
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+      const float (&low)[4] = all[n], (&high)[4] = all[n + kHalf / 8];
+      other[n * kConsumers] =
+          group ? make_float4(low[0], low[1], low[2], low[3]) : make_float4(high[0], high[1], high[2], high[3]);
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        s[n][e] = group ? high[e] : low[e];
+    }
+    all_meet();
+#pragma unroll
+    for (int n = 0; n < kHalf / 8; ++n) {
+      const float4 v = mine[n * kConsumers];
+      s[n][0] += v.x, s[n][1] += v.y, s[n][2] += v.z, s[n][3] += v.w;
+    }
   }
 
   // New tops of this warp group's heads; `change` is what the sums so far are multiplied by.
@@ -232,6 +265,27 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
       totals[head] = (raised ? totals[head] * change[head] : totals[head]) + sum;
   }
 
+  // A tile whose scores are under way. With `more` those of the next one stand in line behind its sums afterwards.
+  template <bool more> K31_DEVICE void add_tile(uint32_t tile, Scores &all, Sums &o) const {
+    wgmma_wait<0>();
+    bool raised;
+    {
+      float s[kHalf / 8][4];
+      exchange(all, s);
+      raised = softmax(tile, s);
+    }
+    if (raised)
+      rescale(o);
+    accumulate(tile, o);
+    add_totals(raised);
+    if constexpr (more)
+      begin_scores(tile + 1, all);
+    wgmma_wait<more ? 1 : 0>();
+    __syncwarp(); // orders the reads of `valid` by all lanes before the arrival of one, which the producers wait for
+    if (threadIdx.x % 32 == 0)
+      barrier_arrive(empty + tile % 2);
+  }
+
   K31_DEVICE void consume(const Shares<c, t, kGroup> &shares) const {
     uint32_t tile = 0;
     Unit u;
@@ -243,22 +297,14 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
 #pragma unroll
         for (int n = 0; n < kGroup / 8; ++n)
           o[m][n][0] = o[m][n][1] = o[m][n][2] = o[m][n][3] = 0;
+      Scores all;
+      const uint32_t end = tile + (uint32_t)((u.end - u.first + kKeys - 1) / kKeys);
+      if (tile != end) {
+        begin_scores(tile, all);
 #pragma unroll 1
-      for (const uint32_t end = tile + (uint32_t)((u.end - u.first + kKeys - 1) / kKeys); tile != end; ++tile) {
-        bool raised;
-        {
-          float s[kHalf / 8][4];
-          score(tile, s);
-          raised = softmax(tile, s);
-        }
-        if (raised)
-          rescale(o);
-        accumulate(tile, o);
-        add_totals(raised);
-        wgmma_wait<0>();
-        __syncwarp(); // orders the reads of `valid` by all lanes before the arrival of one, which the producers wait for
-        if (threadIdx.x % 32 == 0)
-          barrier_arrive(empty + tile % 2);
+        for (; tile + 1 != end; ++tile)
+          add_tile<true>(tile, all, o);
+        add_tile<false>(tile++, all, o);
       }
       finish(shares, i, o);
     }
@@ -341,10 +387,10 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     }
     __syncthreads();
     if (threadIdx.x >= kConsumers) {
-      fewer_registers<c.cache_type == DType::f8 ? 88 : 72>(); // with those of the consumers at most 3 x 168
+      fewer_registers<kCodes ? 80 : 72>(); // with those of the consumers at most 64 K
       Base::produce(shares);
     } else {
-      more_registers<208>();
+      more_registers<kCodes ? 176 : 208>();
       consume(shares);
       shares.template merge<kConsumers>();
     }

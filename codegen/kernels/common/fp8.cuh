@@ -20,11 +20,18 @@ K31_DEVICE uint32_t code_factor(uint32_t scale) {
   return bits | bits << 16;
 }
 
-// Four codes of a word as two pairs of bf16, in order, times a factor.
+// Two bytes of a word, each behind eight copies of its sign bit. `order`: four hexadecimal digits, the number of a byte or with 8
+// added its sign, lowest last.
+template <uint32_t order> K31_DEVICE uint32_t bytes_and_signs(uint32_t word) {
+  uint32_t v;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(v) : "r"(word), "n"(order));
+  return v;
+}
+// Four codes of a word as two pairs of bf16, in order, times a factor. Four bits up, a code that stands behind its sign has the
+// sign at bit 15 and the rest at bits 10..4.
 K31_DEVICE uint2 decode_codes(uint32_t codes, uint32_t factor) {
-  const uint32_t low = __byte_perm(codes, 0, 0x1404), high = __byte_perm(codes, 0, 0x3424); // a code is a half word's upper byte
-  return make_uint2(multiply_bf16x2((low >> 4 & 0x07f007f0u) | (low & 0x80008000u), factor),
-                    multiply_bf16x2((high >> 4 & 0x07f007f0u) | (high & 0x80008000u), factor));
+  const uint32_t low = bytes_and_signs<0x9180>(codes), high = bytes_and_signs<0xb3a2>(codes);
+  return make_uint2(multiply_bf16x2(low << 4 & 0x87f087f0u, factor), multiply_bf16x2(high << 4 & 0x87f087f0u, factor));
 }
 // Four integers of a word as two pairs of bf16, in order.
 K31_DEVICE uint2 decode_integers(uint32_t codes) {

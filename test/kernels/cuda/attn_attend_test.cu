@@ -2,6 +2,7 @@
 #include "codegen/kernels/attn/attend.cuh"
 #include "test/kernels/common/codes.h"
 #include "test/kernels/cuda/batch.h"
+#include <functional>
 
 K31_CUDA_KERNEL(attend)
 // The launch code that nvcc 13.0 writes names class types of template values by their mangled names.
@@ -37,9 +38,11 @@ constexpr Config config(int heads, int latent, int shared, int top_k, bool lse, 
           .shared_begin = kHeadGap};
 }
 
-// `skip`: entries of the indices that are -1, anywhere; every third row has none left.
+// `skip`: entries of the indices that are -1, anywhere; every third row has none left. `value`: of the cache, row by row.
 template <Config c, Tile t = choose(c)>
-void test(const std::vector<Batches::Run> &runs, double tolerance, bool skip = false, float size = 1) {
+void test(
+    const std::vector<Batches::Run> &runs, double tolerance, bool skip = false, float size = 1,
+    const std::function<double()> &value = [] { return normal(); }) {
   constexpr int H = c.heads, L = c.latent, S = c.shared;
   Batches batch(runs);
   if (batch.columns != c.blocks)
@@ -49,7 +52,7 @@ void test(const std::vector<Batches::Run> &runs, double tolerance, bool skip = f
       indices(DType::i32, batch.rows(), std::max(1, c.top_k)), out(c.out_type, batch.rows(), H * L, c.ld_out),
       lse(DType::f32, batch.rows(), H), scratch(DType::u8, 1, workspace(c, t));
   q.fill_normal(size, batch.live());
-  batch.fill_pool(pages, [] { return normal(); });
+  batch.fill_pool(pages, value);
   Tensor codes(DType::u8, batch.pool_rows(), latent_bytes(L, L + S)); // of which `pages` becomes the values
   if (c.cache_type == DType::f8)
     store_latent_rows(pages, codes, L);
@@ -147,10 +150,26 @@ K31_CUDA_TEST("attn.attend.codes") {
   test<coded(config(96, 512, 64, 150, true))>(kRuns, 6e-3, true);
   test<coded(config(3, 512, 8, 600, true, DType::bf16, DType::f32))>(kOne, 6e-3, true);
   test<coded(config(48, 512, 64, 0, false))>(kTwo, 6e-3);
+  test<coded(config(64, 512, 64, 500, true))>({{599, 3}}, 6e-3, true); // two groups of 32
   test<coded(config(4, 512, 0, 100, true))>(kRuns, 6e-3);
   test<coded(mixed(config(96, 512, 64, 150, false)))>(kRuns, 3e-2, true);
   test<coded(config(4, 132, 6, 0, true, DType::f32, DType::f32))>(kRuns, 1e-5); // plain products
   test<coded(config(3, 20, 4, 16, true, DType::f32, DType::f32))>(kRuns, 1e-5);
+}
+// Rows that attend to themselves alone are their latent values, to the bit: every code at every place of a word, in four rows.
+// Scales are 1, which the 448 in each 128 makes.
+constexpr Config alone() {
+  Config c = coded(config(3, 512, 64, 0, false, DType::bf16, DType::f32));
+  c.blocks = 2;
+  return c;
+}
+K31_CUDA_TEST("attn.attend.every_code") {
+  int at = 0;
+  const auto value = [&] {
+    const int row = at / 576, column = at++ % 576, code = (column * 37 + row) % 128; // 37 is odd: all of 128
+    return column < 512 ? code_value((uint8_t)(std::min(code, 126) | (column / 128 % 2 ? 0x80 : 0))) : 0;
+  };
+  test<alone()>({{0, 1}, {0, 1}, {0, 1}, {0, 1}}, 0, false, 1, value);
 }
 K31_CUDA_TEST("attn.attend.parts") {
   test<config(12, 512, 64, 0, true)>(kOne, 6e-3);
@@ -161,6 +180,7 @@ K31_CUDA_TEST("attn.attend.parts") {
 // Scores that rise from key to key: tops are raised over and over, by more than the slack and by less.
 K31_CUDA_TEST("attn.attend.rising") {
   test<config(96, 512, 64, 0, true)>(kTwo, 2e-2, false, 8), test<config(12, 512, 64, 0, true)>(kRuns, 2e-2, false, 40);
+  test<coded(config(96, 512, 64, 0, true))>(kTwo, 2e-2, false, 8);
 }
 // Codes: any bytes but NaN, with scales of 2^-8.
 template <Config c> void measure(const std::vector<Batches::Run> &runs, const char *what) {
@@ -221,5 +241,6 @@ K31_CUDA_TEST("attn.attend.time") {
   measure<coded(K31_SIZE(96, 2048, 8 * K))>(decode(64, 8 * K), "fp8 sparse decode");
   measure<coded(K31_SIZE(96, 0, 32 * K))>(decode(8, 32 * K), "fp8 dense decode over 32768");
   measure<coded(K31_SIZE(96, 2048, 128 * K))>({{124 * K, 4096}}, "fp8 sparse prefill over 131072");
+  measure<coded(K31_SIZE(12, 2048, 128 * K))>({{124 * K, 4096}}, "fp8 sparse prefill over 131072");
 }
 } // namespace
