@@ -18,6 +18,12 @@ constexpr int kHeadGap = 7; // a head's query has other values before its shared
 // Queries of fp32 over a cache of bf16, as plans have them.
 constexpr Config mixed(Config c) { return c.q_type = DType::f32, c.out_type = DType::f32, c; }
 constexpr Config coded(Config c) { return c.cache_type = DType::f8, c; }
+// Rows without gaps, of whole 16-byte words.
+constexpr Config packed(Config c) {
+  c.ld_q = c.ld_out = c.heads * c.latent;
+  c.ld_shared = c.heads * c.shared, c.head_shared = c.shared, c.shared_begin = 0;
+  return c;
+}
 constexpr Config config(int heads, int latent, int shared, int top_k, bool lse, DType in = DType::bf16, DType out = DType::bf16) {
   return {.rows = 32,
           .heads = heads,
@@ -60,7 +66,7 @@ void test(
   for (int r = 0; r < batch.live(); ++r) {
     for (int h = 0; h < H; ++h)
       for (int d = 0; d < S; ++d) // the gap stays poison
-        q_shared.set(r, h * c.head_shared + kHeadGap + d, normal(size));
+        q_shared.set(r, h * c.head_shared + c.shared_begin + d, normal(size));
     std::vector<int> all(batch.position(r) + 1);
     std::iota(all.begin(), all.end(), 0);
     if (c.top_k) {
@@ -89,7 +95,7 @@ void test(
         for (int d = 0; d < L; ++d)
           score += q.at(r, h * L + d) * pages.at(row, d);
         for (int d = 0; d < S; ++d)
-          score += q_shared.at(r, h * c.head_shared + kHeadGap + d) * pages.at(row, L + d);
+          score += q_shared.at(r, h * c.head_shared + c.shared_begin + d) * pages.at(row, L + d);
         p.push_back(score * c.scale);
         top = std::max(top, p.back());
       }
@@ -142,6 +148,8 @@ K31_CUDA_TEST("attn.attend.products") {
   test<config(96, 512, 64, 150, true)>(kRuns, 6e-3, true);
   test<config(100, 128, 8, 0, true)>(kRuns, 6e-3);
   test<config(2, 512, 64, 64, true)>(kRuns, 6e-3);
+  test<packed(config(96, 512, 64, 150, true))>(kRuns, 6e-3, true);
+  test<packed(config(50, 256, 32, 70, true))>(kRuns, 6e-3, true);
   test<mixed(config(96, 512, 64, 150, false))>(kRuns, 3e-2, true); // the reference does not round queries
   test<mixed(config(12, 512, 64, 0, true))>(kTwo, 3e-2);
 }
@@ -152,6 +160,8 @@ K31_CUDA_TEST("attn.attend.codes") {
   test<coded(config(48, 512, 64, 0, false))>(kTwo, 6e-3);
   test<coded(config(64, 512, 64, 500, true))>({{599, 3}}, 6e-3, true); // two groups of 32
   test<coded(config(4, 512, 0, 100, true))>(kRuns, 6e-3);
+  test<packed(coded(config(96, 512, 64, 150, true)))>(kRuns, 6e-3, true);
+  test<packed(coded(config(12, 512, 64, 0, true)))>(kRuns, 6e-3);
   test<coded(mixed(config(96, 512, 64, 150, false)))>(kRuns, 3e-2, true);
   test<coded(config(4, 132, 6, 0, true, DType::f32, DType::f32))>(kRuns, 1e-5); // plain products
   test<coded(config(3, 20, 4, 16, true, DType::f32, DType::f32))>(kRuns, 1e-5);
