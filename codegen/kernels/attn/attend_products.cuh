@@ -26,8 +26,8 @@
 //   change, top    written in raise_tops, between the same two; read by others behind all_meet.
 //   totals         each by one thread, read by others behind all_meet in finish.
 #pragma once
-#include "codegen/kernels/attn/attend_tiles.cuh"
-#include "codegen/kernels/common/mma.cuh"
+#include "codegen/kernels/attn/attend_queries.cuh"
+#include "codegen/kernels/common/math.cuh"
 #include "codegen/kernels/common/wgmma.cuh"
 
 namespace k31::kernels::attend {
@@ -38,7 +38,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
   using Base = Tiles<c, t>;
   using Base::args, Base::tiles, Base::tile_at, Base::valid, Base::full, Base::empty;
   using Base::kGroup, Base::kKeys, Base::kChunks, Base::kWidth, Base::kChunkBytes, Base::kConsumers, Base::kCodes;
-  static constexpr int kHalf = kGroup / 2, kMine = Base::kLatentChunks / 2, kQueryChunk = kGroup * 128;
+  static constexpr int kHalf = kGroup / 2, kMine = Base::kLatentChunks / 2, kQueryChunk = Queries<c, t>::kChunkBytes;
 
   const int group;        // of four warps
   unsigned char *query;   // [chunk, head] rows of 64 columns
@@ -49,7 +49,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
 
   K31_DEVICE Products(const Args &args) : Base(args), group(__shfl_sync(kAllLanes, (int)threadIdx.x / 128, 0)) {
     unsigned char *at = shared_memory();
-    query = at, at += kChunks * kQueryChunk;
+    query = at, at += Queries<c, t>::kBytes;
     tiles = at, at += 2 * Base::kTileBytes;
     weights = at, at += kGroup * 128;
     valid = (float *)at, at += 2 * kKeys * 4;
@@ -74,37 +74,10 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     return any;
   }
 
-  // Eight values as bf16.
-  template <DType T> K31_DEVICE static uint4 eight(const void *p, int64_t at, bool aligned) {
-    float v[8];
-    if (aligned) {
-      load_values<T, 8>(p, at, v);
-    } else {
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        v[e] = load<T>(p, at + e);
-    }
-    return make_uint4(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]), pack_bf16(v[4], v[5]), pack_bf16(v[6], v[7]));
-  }
   K31_DEVICE void load_query(const Unit &u) const {
-    const int64_t latent = u.row * c.ld_q + (int64_t)u.head * c.latent;
-    const int64_t shared = u.row * c.ld_shared + (int64_t)u.head * c.head_shared + c.shared_begin;
-    const bool aligned = c.ld_q % 8 == 0 && aligned16(args.q_latent);
-    const bool aligned_shared =
-        c.ld_shared % 8 == 0 && c.head_shared % 8 == 0 && c.shared_begin % 8 == 0 && aligned16(args.q_shared);
-#pragma unroll 4
-    for (int i = threadIdx.x; i < kGroup * kChunks * 8; i += kConsumers) {
-      const int head = i / (kChunks * 8), d = i % (kChunks * 8) * 8;
-      uint4 v = make_uint4(0, 0, 0, 0);
-      if (head < u.heads && d < c.latent)
-        v = eight<c.q_type>(args.q_latent, latent + (int64_t)head * c.latent + d, aligned);
-      else if (head < u.heads && d < kWidth)
-        v = eight<c.shared_type>(args.q_shared, shared + (int64_t)head * c.head_shared + d - c.latent, aligned_shared);
-      *(uint4 *)(query + d / 64 * kQueryChunk + head * 128 + ((d / 8 ^ head) & 7) * 16) = v;
-    }
     for (int i = threadIdx.x; i < kGroup; i += kConsumers)
       top[i] = minus_infinity(), totals[i] = 0;
-    fence_async_proxy();
+    Queries<c, t>{args, query}.fill(u);
     all_meet();
   }
 
@@ -201,8 +174,8 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     for (int n = 0; n < kHalf / 8; ++n) {
       float2 base = tops[n * 4]; // -inf: nothing yet, all weights are exp2(-inf)
       base.x = base.x == minus_infinity() ? 0 : base.x, base.y = base.y == minus_infinity() ? 0 : base.y;
-      pairs[n][0] = pack_bf16(exp2f(s[n][0] - base.x), exp2f(s[n][1] - base.y));
-      pairs[n][1] = pack_bf16(exp2f(s[n][2] - base.x), exp2f(s[n][3] - base.y));
+      pairs[n][0] = pack_bf16(exp2_flushed(s[n][0] - base.x), exp2_flushed(s[n][1] - base.y));
+      pairs[n][1] = pack_bf16(exp2_flushed(s[n][2] - base.x), exp2_flushed(s[n][3] - base.y));
     }
 #pragma unroll
     for (int n = 0; n < kHalf / 8; n += 2) {
@@ -291,6 +264,8 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     Unit u;
     for (int i = 0; shares.unit(i, u); ++i) {
       load_query(u);
+      if (Unit next; shares.unit(i + 1, next))
+        Queries<c, t>{args, query}.prefetch(next);
       Sums o;
 #pragma unroll
       for (int m = 0; m < kMine; ++m)
@@ -362,17 +337,20 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     all_meet();
     uint16_t *out = (uint16_t *)out_of<c>(args) + u.row * c.ld_out + (int64_t)u.head * c.latent;
     const bool aligned = c.ld_out % 8 == 0 && aligned16(out_of<c>(args));
-    for (int i = threadIdx.x; i < u.heads * kWords; i += kConsumers) {
-      const int h = i / kWords, word = i % kWords;
-      const uint4 v = *(const uint4 *)(query + (h * kWords + (word ^ h % 8)) * 16);
-      uint16_t *to = out + h * c.latent + word * 8;
-      if (aligned) {
-        *(uint4 *)to = v;
-      } else {
+    const auto word_at = [&](int i) {
+      return (const uint4 *)(query + (i / kWords * kWords + (i % kWords ^ i / kWords % 8)) * 16);
+    };
+    if (aligned) {
+#pragma unroll 4
+      for (int i = threadIdx.x; i < u.heads * kWords; i += kConsumers)
+        *(uint4 *)(out + i * 8) = *word_at(i);
+    } else {
+      for (int i = threadIdx.x; i < u.heads * kWords; i += kConsumers) {
+        const uint4 v = *word_at(i);
         const uint32_t pairs[] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-          to[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+          out[i * 8 + e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
       }
     }
     all_meet();

@@ -28,6 +28,13 @@ K31_DEVICE float host_exp(float x) {
 
 K31_DEVICE float host_sigmoid(float x) { return __fdiv_rn(1.0f, __fadd_rn(1.0f, host_exp(-x))); }
 
+// 2^x to some 2 ulp; results below 2^-126 are 0.
+K31_DEVICE float exp2_flushed(float x) {
+  float v;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(v) : "f"(x));
+  return v;
+}
+
 // a / b. What b's reciprocal cannot hold counts as 0: |b| above 2^126; below 2^-126 it is infinite.
 K31_DEVICE float quotient(float a, float b) {
   float inverse;

@@ -53,6 +53,10 @@ K31_DEVICE void copy_async16(void *to, const void *from, int bytes = 16) {
 K31_DEVICE void copy_async4(void *to, const void *from, int bytes = 4) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
+// Global memory into the second-level cache; 16-byte address and size.
+K31_DEVICE void prefetch_to_l2(const void *from, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
 K31_DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most N of this thread's newest groups are under way.
 template <int N> K31_DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
