@@ -54,9 +54,9 @@ struct NamedOutput {
 // a later launch may overwrite an output, so copy what is needed later. Rows past the live ones hold anything.
 using Observer = std::function<void(const plan::Launch &launch, std::span<const std::span<const std::byte>> args)>;
 
-// What observers see on a GPU, where arguments are copies: all but weights, or also without caches and states, which are large.
-// On the host they see the memory itself.
-enum class Shown { all, activations };
+// What observers see on a GPU, where arguments are copies: all but weights, or also without caches and states, which are large,
+// or counts alone (i32, one column: live rows, where experts' rows begin). On the host they see the memory itself.
+enum class Shown { all, activations, counts };
 
 class Session {
 public:

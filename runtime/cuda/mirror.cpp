@@ -23,11 +23,19 @@ Result<void> Mirror::reserve(const Driver &with, const plan::Plan &of, std::span
   return {};
 }
 
-bool Mirror::copied(const plan::Slice &slice, Shown shown) const {
+bool Mirror::copied(const plan::Launch &launch, uint32_t argument, Shown shown) const {
+  const plan::Slice &slice = *launch.args()->Get(argument);
   const plan::ArenaKind kind = plan->arenas()->Get(slice.arena())->kind();
   if (kind == plan::ArenaKind::weights || kind == plan::ArenaKind::shared || slice.bytes() == 0) // peers write to shared ones
     return false;
-  return shown == Shown::all || (kind != plan::ArenaKind::cache && kind != plan::ArenaKind::state);
+  if (shown == Shown::all)
+    return true;
+  if (kind == plan::ArenaKind::cache || kind == plan::ArenaKind::state)
+    return false;
+  const auto *operands = plan->kernels()->Get(launch.kernel())->operands();
+  if (shown == Shown::activations || !operands || argument >= operands->size()) // a plan without operands tells no types
+    return true;
+  return operands->Get(argument)->dtype() == plan::DType::i32 && operands->Get(argument)->columns() == 1;
 }
 
 std::span<const std::span<const std::byte>> Mirror::take(const plan::Launch &launch, Shown shown, Stream stream,
@@ -40,10 +48,11 @@ std::span<const std::span<const std::byte>> Mirror::take(const plan::Launch &lau
     return {};
   };
   args.clear();
-  for (const plan::Slice *slice : *launch.args()) {
-    if (result && copied(*slice, shown))
-      result = copy(*slice);
-    args.emplace_back(bases[slice->arena()] + slice->offset(), slice->bytes());
+  for (uint32_t i = 0; i < launch.args()->size(); ++i) {
+    const plan::Slice &slice = *launch.args()->Get(i);
+    if (result && copied(launch, i, shown))
+      result = copy(slice);
+    args.emplace_back(bases[slice.arena()] + slice.offset(), slice.bytes());
   }
   if (const Status status = result ? driver->stream_synchronize(stream) : 0)
     result = cuda_error(*driver, "cannot copy arguments from the GPU", status);
@@ -51,12 +60,12 @@ std::span<const std::span<const std::byte>> Mirror::take(const plan::Launch &lau
 }
 
 Result<void> Mirror::give_back(const plan::Launch &launch, Shown shown, Stream stream) const {
-  for (const plan::Slice *slice : *launch.args())
-    if (copied(*slice, shown))
-      K31_CUDA((*driver),
-               copy_in(arenas[slice->arena()].address() + slice->offset(), bases[slice->arena()] + slice->offset(),
-                       slice->bytes(), stream),
-               "cannot copy an argument to the GPU");
+  for (uint32_t i = 0; i < launch.args()->size(); ++i)
+    if (const plan::Slice &slice = *launch.args()->Get(i); copied(launch, i, shown))
+      K31_CUDA(
+          (*driver),
+          copy_in(arenas[slice.arena()].address() + slice.offset(), bases[slice.arena()] + slice.offset(), slice.bytes(), stream),
+          "cannot copy an argument to the GPU");
   K31_CUDA((*driver), stream_synchronize(stream), "cannot copy arguments to the GPU");
   return {};
 }

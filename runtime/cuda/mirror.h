@@ -23,7 +23,7 @@ public:
   Result<void> give_back(const plan::Launch &launch, Shown shown, Stream stream) const;
 
 private:
-  bool copied(const plan::Slice &slice, Shown shown) const;
+  bool copied(const plan::Launch &launch, uint32_t argument, Shown shown) const;
 
   const Driver *driver = nullptr;
   const plan::Plan *plan = nullptr;

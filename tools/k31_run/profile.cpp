@@ -35,7 +35,7 @@ void Profile::start(Session &observed, uint32_t number, const Live &what) {
           events.clear(), traced = runs;
         events.push_back({&launch, begin, end, bytes});
       },
-      [this](const plan::Launch &, std::span<const std::span<const std::byte>>) { begin = Clock::now(); }, Shown::activations);
+      [this](const plan::Launch &, std::span<const std::span<const std::byte>>) { begin = Clock::now(); }, Shown::counts);
 }
 
 void Profile::stop() { session->observe({}); }

@@ -24,7 +24,7 @@ public:
   Result<void> run(uint32_t entry, const std::vector<NamedInput> &inputs) {
     K31_ASSIGN(const Digest before, hash_of_weights());
     session.observe([this](const plan::Launch &launch, auto) { after(launch); }, [this](const plan::Launch &, auto) { keep(); },
-                    Shown::activations);
+                    Shown::counts);
     const Result<void> ran = session.run(entry, inputs, {});
     session.observe({});
     K31_TRY(ran);
