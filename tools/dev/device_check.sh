@@ -16,8 +16,13 @@
 # FILE is a .tar.xz, since ICU's tables in k31-run are large and compress well.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+families="k31 k31-vl k3 k3-small-s1 kimi-linear"
 make_random() { # NAME FOLDER: writes that checkpoint to FOLDER/NAME
   local options
+  if [ "$1" = k3-small-s1 ]; then # another implementation's
+    ln -sfn "$PWD/test/data/$1" "$2/$1"
+    return
+  fi
   options=$(python3 -c 'import json, sys; print(next(c["options"] for c in json.load(open("test/data/golden/cases.json")) if c["name"] == sys.argv[1]))' "$1")
   # shellcheck disable=SC2086 # options are words
   python3 test/e2e/random_checkpoint.py "$2/$1" $options
@@ -42,11 +47,12 @@ if [ "${1:-}" = pack ]; then
     plan "$name-fp8" "$model" "${gpu[@]}" --activations bf16 --kv-dtype fp8 || exit 1
     plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
-  for case in k31 k3 kimi-linear; do
-    make_random $case "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 &&
+  for case in $families; do
+    make_random "$case" "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 &&
       plan "random-$case-tp2-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 --mesh tp=2 || exit 1
   done
-  rm -rf "$folder"/k31-smooth "$folder"/{k31,k3,kimi-linear}
+  plan smooth-tp2-fp32 "$folder/k31-smooth" "${gpu[@]}" --activations fp32 --mesh tp=2 || exit 1
+  for case in k31-smooth $families; do rm -rf "${folder:?}/$case"; done
   for mesh in "tp2 --mesh tp=2" "tp2-rows --mesh tp=2 --sequence-parallel on --mla rows" "tp2-overlap --mesh tp=2 --overlap on" \
     "dp2 --mesh tp=1,ep=2" "dp2-dispatch --mesh tp=1,ep=2 --moe-exchange dispatch" \
     "dp2-dispatch-overlap --mesh tp=1,ep=2 --moe-exchange dispatch --overlap on" "tp2-dispatch --mesh tp=2 --moe-exchange dispatch" "pp2 --mesh pp=2" \
@@ -101,17 +107,19 @@ if wanted mesh; then # what is short first
     timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1
   done
   "$folder/k31-run" verify --plan "$folder/mesh-tp2-dispatch-fp32.k31" --weights models/tiny-k31 --writes || failed=1
-  for case in k31 k3 kimi-linear; do
-    make_random $case "$folder" &&
+  make_random k31-smooth "$folder" &&
+    timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/smooth-tp2-fp32.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
+  for case in $families; do
+    make_random "$case" "$folder" &&
       timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-tp2-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
   done
   timeout 500 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
 fi
 if wanted random; then
   make_random k31-smooth "$folder" &&
-    timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-*.k31 --host "$folder/host-smooth.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
-  for case in k31 k3 kimi-linear; do
-    make_random $case "$folder" &&
+    timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-{bf16,fp32,fp8}.k31 --host "$folder/host-smooth.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
+  for case in $families; do
+    make_random "$case" "$folder" &&
       timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
   done
 fi
