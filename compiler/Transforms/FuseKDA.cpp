@@ -56,13 +56,7 @@ std::string obstacleTo(attn::KDAOp kda, attn::ShortConvOp conv, const Target &ta
 
 void fuse(attn::KDAOp kda, attn::ShortConvOp conv, const Rowwise &row) {
   OpBuilder b(row.op); // where the row op's other operands are known
-  SmallVector<Value> inputs;
-  int64_t at = 0;
-  for (auto [i, input] : llvm::enumerate(row.inputs))
-    if (input == kda.getResult())
-      at = static_cast<int64_t>(i);
-    else
-      inputs.push_back(input);
+  const auto [inputs, at] = row.inputsBut(kda.getResult());
   auto elementOf = [](Value v) { return tensorOf(v).getElementType(); };
   auto fused =
       attn::KDADecodeOp::create(b, kda.getLoc(), row.op->getResultTypes(), conv.getX(), conv.getW(), conv.getCache(), kda.getG(),

@@ -90,13 +90,7 @@ private:
 
   static void fuse(const Sum &sum, const Rowwise &row) {
     OpBuilder b(place(sum, row));
-    SmallVector<Value> inputs;
-    int64_t at = 0;
-    for (auto [i, input] : llvm::enumerate(row.inputs))
-      if (input == sum.result)
-        at = static_cast<int64_t>(i);
-      else
-        inputs.push_back(input);
+    const auto [inputs, at] = row.inputsBut(sum.result);
     SmallVector<Type> types{sum.result.getType()};
     llvm::append_range(types, row.op->getResultTypes());
     auto fused = coll::SumRowOp::create(b, sum.op->getLoc(), types, sum.x, row.live, inputs, sum.axis, sum.size, sum.scatter, at,

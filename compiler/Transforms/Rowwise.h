@@ -24,6 +24,13 @@ struct Rowwise {
     return {};
   }
   llvm::ArrayRef<int64_t> shape() const { return llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType()).getShape(); }
+  // Its operands without `made`, which a fused kernel makes by itself, and the number that this one has.
+  std::pair<llvm::SmallVector<mlir::Value>, int64_t> inputsBut(mlir::Value made) const {
+    llvm::SmallVector<mlir::Value> others(inputs);
+    const auto at = llvm::find(others, made) - others.begin();
+    others.erase(others.begin() + at);
+    return {others, at};
+  }
   // Its operands broadcast the same way when it runs in `count` groups.
   bool runsIn(int64_t count) const {
     return llvm::all_of(inputs, [&](mlir::Value input) {

@@ -173,7 +173,7 @@ LogicalResult KDAOp::verify() {
 LogicalResult KDADecodeOp::verify() {
   if (failed(isKind(*this, "state", getState(), {CacheKind::kda})))
     return failure();
-  const int64_t heads = getHeads(), dim = getHeadDim(), cols = heads * dim, at = getAt();
+  const int64_t heads = getHeads(), dim = getHeadDim(), cols = heads * dim;
   if (failed(isUnit(*this, "state", getState(), {heads, dim, dim})))
     return failure();
   Type f32 = Float32Type::get(getContext());
@@ -190,23 +190,15 @@ LogicalResult KDADecodeOp::verify() {
   for (auto [name, type] : {std::pair<StringRef, Type>{"q, k and v", getQkv()}, {"the result of the recurrence", getOut()}})
     if (!type.isF32() && !type.isBF16())
       return emitOpError() << name << " would be rounded to " << type << ", expected f32 or bf16";
-  if (getResults().empty())
-    return emitOpError() << "expected at least one result";
   for (Value value : getResults()) {
     auto result = rowsOf(*this, "result", value, getBatch(), "[T, heads * D]", cols);
     if (failed(result) || failed(isReal(*this, "result", *result)))
       return failure();
   }
-  if (at < 0 || at > static_cast<int64_t>(getInputs().size()))
-    return emitOpError() << "the recurrence's result is argument " << at << " of the region, expected 0 to "
-                         << getInputs().size();
-  for (auto [i, input] : llvm::enumerate(getInputs()))
-    if (failed(isBroadcast(*this, "input " + std::to_string(i), input, x->getDimSize(0), cols, heads)))
-      return failure();
   if (!getActivation().empty() && failed(isFusedRegion(*this, getActivation(), 1, "the sum", 1, false)))
     return failure();
-  return isFusedRegion(*this, getBody(), getInputs().size() + 1, "one an input, and the recurrence's result", getResults().size(),
-                       true);
+  return isRowOn(*this, "the recurrence's result", static_cast<int64_t>(getAt()), getInputs(), x->getDimSize(0), cols, heads,
+                 getBody(), getResults().size());
 }
 
 LogicalResult IndexSelectOp::verify() {

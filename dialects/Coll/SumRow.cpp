@@ -17,14 +17,12 @@ LogicalResult SumRowOp::verify() {
   if (failed(x) || failed(sum) || failed(k31::isLive(*this, getLive())) || failed(k31::isReal(*this, "x", *x)) ||
       failed(k31::isElement(*this, "sum", *sum, x->getElementType())))
     return failure();
-  const int64_t size = getSize(), rows = sum->getDimSize(0), cols = sum->getDimSize(1), groups = getGroups(), at = getAt();
+  const int64_t size = getSize(), rows = sum->getDimSize(0), cols = sum->getDimSize(1), groups = getGroups();
   if (size < 1)
     return emitOpError() << "expected a size of 1 or more ranks, found " << size;
   if (x->getDimSize(0) != rows * (getScatter() ? size : 1) || x->getDimSize(1) != cols)
     return emitOpError() << "sum has shape " << k31::shapeText(sum->getShape()) << ", x " << k31::shapeText(x->getShape())
                          << "; expected " << (getScatter() ? "a share of its rows" : "the same");
-  if (getResults().empty())
-    return emitOpError() << "expected at least one result behind the sum";
   for (Value value : getResults()) {
     auto result = k31::shaped(*this, "result", value, "[T, C]");
     if (failed(result) || failed(k31::isReal(*this, "result", *result)))
@@ -35,12 +33,8 @@ LogicalResult SumRowOp::verify() {
   }
   if (groups < 1 || cols % groups)
     return emitOpError() << groups << " groups do not divide the " << cols << " columns";
-  if (at < 0 || at > static_cast<int64_t>(getInputs().size()))
-    return emitOpError() << "the sum is argument " << at << " of the region, expected 0 to " << getInputs().size();
-  for (auto [i, input] : llvm::enumerate(getInputs()))
-    if (failed(k31::isBroadcast(*this, "input " + std::to_string(i), input, rows, cols, groups)))
-      return failure();
-  return k31::isFusedRegion(*this, getBody(), getInputs().size() + 1, "one an input, and the sum", getResults().size(), true);
+  return k31::isRowOn(*this, "the sum", static_cast<int64_t>(getAt()), getInputs(), rows, cols, groups, getBody(),
+                      getResults().size());
 }
 
 // Over one rank the sum is x.

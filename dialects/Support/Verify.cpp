@@ -103,3 +103,15 @@ LogicalResult k31::isFusedRegion(Operation *op, Region &region, size_t arguments
   }
   return success();
 }
+
+LogicalResult k31::isRowOn(Operation *op, StringRef made, int64_t at, ValueRange inputs, int64_t rows, int64_t cols,
+                           int64_t groups, Region &body, size_t results) {
+  if (results == 0)
+    return op->emitOpError() << "expected at least one result behind " << made;
+  if (at < 0 || at > static_cast<int64_t>(inputs.size()))
+    return op->emitOpError() << made << " is argument " << at << " of the region, expected 0 to " << inputs.size();
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (failed(isBroadcast(op, "input " + std::to_string(i), input, rows, cols, groups)))
+      return failure();
+  return isFusedRegion(op, body, inputs.size() + 1, ("one an input, and " + made).str(), results, true);
+}

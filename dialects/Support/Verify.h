@@ -44,4 +44,9 @@ bool isScalarMath(mlir::Operation &op);
 mlir::LogicalResult isFusedRegion(mlir::Operation *op, mlir::Region &region, size_t arguments, llvm::StringRef argumentText,
                                   size_t results, bool sums);
 
+// The region of a row op inside an op that makes one of its [rows, cols] operands by itself: `made`, number `at` of the region's
+// arguments, beside `inputs`.
+mlir::LogicalResult isRowOn(mlir::Operation *op, llvm::StringRef made, int64_t at, mlir::ValueRange inputs, int64_t rows,
+                            int64_t cols, int64_t groups, mlir::Region &body, size_t results);
+
 } // namespace k31

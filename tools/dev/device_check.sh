@@ -17,7 +17,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 families="k31 k31-vl k3 k3-small-s1 kimi-linear"
-make_random() { # NAME FOLDER: writes that checkpoint to FOLDER/NAME
+make_checkpoint() { # NAME FOLDER: puts that golden model into FOLDER/NAME
   local options
   if [ "$1" = k3-small-s1 ]; then # another implementation's
     ln -sfn "$PWD/test/data/$1" "$2/$1"
@@ -39,7 +39,7 @@ if [ "${1:-}" = pack ]; then
     "$build/bin/k31c" compile "$2" --max-context 1024 --max-batch 2 --prefill-chunk 512 --logit-rows 512 "${@:3}" -o "$folder/$1.k31" | tail -1
   }
   gpu=(--target sm_90a --cache-dir "$build/cuda-kernels")
-  make_random k31-smooth "$folder" || exit 1
+  make_checkpoint k31-smooth "$folder" || exit 1
   for pair in tiny:models/tiny-k31 smooth:"$folder/k31-smooth"; do
     name=${pair%%:*} model=${pair#*:}
     plan "$name-bf16" "$model" "${gpu[@]}" --activations bf16 || exit 1
@@ -48,7 +48,7 @@ if [ "${1:-}" = pack ]; then
     plan "host-$name" "$model" --target cpu --activations fp32 || exit 1
   done
   for case in $families; do
-    make_random "$case" "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 &&
+    make_checkpoint "$case" "$folder" && plan "random-$case-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 &&
       plan "random-$case-tp2-fp32" "$folder/$case" "${gpu[@]}" --activations fp32 --mesh tp=2 || exit 1
   done
   plan smooth-tp2-fp32 "$folder/k31-smooth" "${gpu[@]}" --activations fp32 --mesh tp=2 || exit 1
@@ -107,19 +107,19 @@ if wanted mesh; then # what is short first
     timeout 200 python3 test/mesh/faults.py --plan "$folder/$plan.k31" --bin "$folder" --work "$folder/faults" || failed=1
   done
   "$folder/k31-run" verify --plan "$folder/mesh-tp2-dispatch-fp32.k31" --weights models/tiny-k31 --writes || failed=1
-  make_random k31-smooth "$folder" &&
+  make_checkpoint k31-smooth "$folder" &&
     timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/smooth-tp2-fp32.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
   for case in $families; do
-    make_random "$case" "$folder" &&
+    make_checkpoint "$case" "$folder" &&
       timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-tp2-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
   done
   timeout 500 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/mesh-*.k31 2>&1 || failed=1
 fi
 if wanted random; then
-  make_random k31-smooth "$folder" &&
+  make_checkpoint k31-smooth "$folder" &&
     timeout 300 python3 tools/dev/device_check.py "$folder/k31-run" "$folder"/smooth-{bf16,fp32,fp8}.k31 --host "$folder/host-smooth.k31" --random "$folder/k31-smooth" 2>&1 || failed=1
   for case in $families; do
-    make_random "$case" "$folder" &&
+    make_checkpoint "$case" "$folder" &&
       timeout 100 python3 tools/dev/device_check.py "$folder/k31-run" "$folder/random-$case-fp32.k31" --random "$folder/$case" 2>&1 || failed=1
   done
 fi

@@ -66,12 +66,13 @@ template <Config c, Tile t> struct Queries {
     }
     fence_async_proxy();
   }
+  // By all consumers: the words of a later unit as far as the second-level cache.
   K31_DEVICE void prefetch(const Unit &u) const {
-    if (!kPlain || c.ld_q % 8 != 0 || !aligned16(args.q_latent) || (int)threadIdx.x >= u.heads)
+    if (!kPlain || !latent_aligned() || (int)threadIdx.x >= u.heads)
       return;
     prefetch_to_l2((const uint16_t *)args.q_latent + u.row * c.ld_q + (int64_t)(u.head + threadIdx.x) * c.latent, c.latent * 2);
-    if constexpr (c.shared > 0 && c.ld_shared % 8 == 0 && c.head_shared % 8 == 0 && c.shared_begin % 8 == 0) {
-      if (aligned16(args.q_shared))
+    if constexpr (c.shared > 0) {
+      if (shared_aligned())
         prefetch_to_l2((const uint16_t *)args.q_shared + u.row * c.ld_shared + (int64_t)(u.head + threadIdx.x) * c.head_shared +
                            c.shared_begin,
                        c.shared * 2);

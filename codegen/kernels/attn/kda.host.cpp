@@ -158,18 +158,14 @@ K31_INLINE void chunk(const Work &w, int64_t row, int n, Chunk &x) {
 
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
-  const int64_t segments = args->batch.counts[1], size = (int64_t)c.head_dim * c.head_dim;
+  const int64_t segments = args->batch.counts[1];
   const int most = c.chunk < kMaxChunk ? c.chunk : kMaxChunk;
   Chunk x;
   // Heads are the outer index: a long segment's heads then spread over all tasks.
   Range units = share(c.heads * segments, task, tasks);
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
     const Segment &segment = args->batch.segments[unit % segments];
-    Work w{args, unit / segments, nullptr, nullptr};
-    w.to = args->state + ((int64_t)segment.slot_out * c.heads + w.head) * size;
-    if (segment.slot_in < 0)
-      memset(w.to, 0, size * sizeof(float));
-    w.from = segment.slot_in < 0 ? w.to : args->state + ((int64_t)segment.slot_in * c.heads + w.head) * size;
+    Work w = Token::begin(args, segment, unit / segments);
     int64_t row = segment.row_begin, end = row + segment.length;
     bool chunks = most > 1 && segment.length >= most;
     for (int n; row < end; row += n, w.from = w.to) {

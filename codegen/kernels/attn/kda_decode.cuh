@@ -128,18 +128,6 @@ template <Config c, class Region> struct Channels {
   }
 };
 
-template <Config c> K31_DEVICE kernels::row::Args row_args(const Args &args) {
-  kernels::row::Args out;
-  out.live = args.batch.counts;
-  for_index<c.row.inputs>([&](auto index) {
-    constexpr int I = decltype(index)::value;
-    out.tail[I] = I == c.at ? nullptr : args.input(c, I);
-  });
-  for_index<c.row.outputs>(
-      [&](auto index) { out.tail[c.row.inputs + decltype(index)::value] = args.output(c, decltype(index)::value); });
-  return out;
-}
-
 template <Config c, Tile t, class Region> struct Decode {
   static constexpr int D = Shape<c, t>::D, H = Shape<c, t>::H;
   static constexpr kernels::row::Tile kRowTile{.block = 32, .team = 32, .vector = 1};
@@ -152,7 +140,8 @@ template <Config c, Tile t, class Region> struct Decode {
   Channels<c, Region> channels;
   State state;
 
-  K31_DEVICE Decode(const Args &args, Shared<c, t> &x) : args(args), x(x), of_row(row_args<c>(args)), channels(args) {}
+  K31_DEVICE Decode(const Args &args, Shared<c, t> &x)
+      : args(args), x(x), of_row(kernels::row::args_of<c>(args, args.batch.counts)), channels(args) {}
 
   K31_DEVICE float *state_of(int slot, int head) const { return args.state + ((int64_t)slot * H + head) * (D * D); }
   K31_DEVICE void fetch_state(const Segment &s, int head) {

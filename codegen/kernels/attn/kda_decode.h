@@ -38,7 +38,7 @@ struct Args {
   Batch batch;
   void *tail[2 * kMaxOperands]; // the inputs of the row op without the recurrence's result, its outputs
 
-  constexpr void *input(const Config &c, int i) const { return tail[i - (i > c.at)]; } // i is not `at`
+  constexpr void *input(const Config &c, int i) const { return i == c.at ? nullptr : tail[i - (i > c.at)]; }
   constexpr void *output(const Config &c, int i) const { return tail[c.row.inputs - 1 + i]; }
 };
 

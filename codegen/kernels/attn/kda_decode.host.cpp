@@ -40,6 +40,7 @@ struct Row {
 };
 
 using Channels = short_conv::Channels<Convolution>;
+using Tokens = kda::Tokens<Recurrence>;
 constexpr int kVectors = 3 * kMaxDim / kLanes; // of q, k and v of a head
 
 // One head: its buffers. Windows wait in memory between the tokens of a segment only.
@@ -76,12 +77,10 @@ struct Head {
 
 void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
   const Config &c = k31_config;
-  const int64_t segments = args->batch.counts[1], dim = c.kda.head_dim, size = dim * dim;
+  const int64_t segments = args->batch.counts[1], dim = c.kda.head_dim;
   Head x;
   x.head = -1; // none yet
-  row::Args row_args;
-  K31_UNROLL for (int i = 0; i < c.row.inputs; ++i) if (i != c.at) row_args.tail[i] = args->input(c, i);
-  K31_UNROLL for (int i = 0; i < c.row.outputs; ++i) row_args.tail[c.row.inputs + i] = args->output(c, i);
+  row::Args row_args = row::args_of(*args, c, args->batch.counts);
   kda::Args kda_args{nullptr, nullptr, nullptr, args->g, args->beta, args->state, args->batch, nullptr};
   Range units = share(c.kda.heads * segments, task, tasks);
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
@@ -94,13 +93,10 @@ void k31_entry(const Args *args, uint32_t task, uint32_t tasks) {
       kda_args.q = part(0), kda_args.k = part(1), kda_args.v = part(2);
       kda_args.out = row_args.tail[c.at] = element(x.o, c.kda.out_type, -first);
     }
-    kda::Work w{&kda_args, x.head, nullptr, args->state + ((int64_t)segment.slot_out * c.kda.heads + x.head) * size};
-    if (segment.slot_in < 0)
-      memset(w.to, 0, size * sizeof(float));
-    w.from = segment.slot_in < 0 ? w.to : args->state + ((int64_t)segment.slot_in * c.kda.heads + x.head) * size;
+    kda::Work w = Tokens::begin(&kda_args, segment, x.head);
     for (int64_t row = segment.row_begin; row < (int64_t)segment.row_begin + segment.length; ++row, w.from = w.to) {
       x.convolve(args, segment, row);
-      kda::Tokens<Recurrence>::token(w, row);
+      Tokens::token(w, row);
       row::Groups<Row>::group(&row_args, row, x.head * dim);
     }
   }

@@ -15,6 +15,16 @@ struct Work {
 };
 
 template <class Of> struct Tokens {
+  // Before the first token; where a segment starts from nothing, S is 0.
+  K31_INLINE Work begin(const Args *args, const Segment &segment, int64_t head) {
+    const Config &c = Of::config();
+    const int64_t size = (int64_t)c.head_dim * c.head_dim;
+    const auto of_slot = [&](int64_t slot) { return args->state + (slot * c.heads + head) * size; };
+    float *to = of_slot(segment.slot_out);
+    if (segment.slot_in < 0)
+      memset(to, 0, size * sizeof(float));
+    return {args, head, segment.slot_in < 0 ? to : of_slot(segment.slot_in), to};
+  }
   // Loads q, k (normalised) and a = exp(g) of a row; returns q . k.
   K31_INLINE float load_token(const Work &w, int64_t row, float *q, float *k, float *a) {
     const Config &c = Of::config();

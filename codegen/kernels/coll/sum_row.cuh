@@ -10,15 +10,6 @@
 
 namespace k31::kernels::sum_row {
 
-template <Config c> K31_DEVICE kernels::row::Args row_args(const Args &args) {
-  kernels::row::Args out;
-  out.live = args.live;
-  for_index<c.row.inputs>([&](auto index) { out.tail[decltype(index)::value] = args.input(c, decltype(index)::value); });
-  for_index<c.row.outputs>(
-      [&](auto index) { out.tail[c.row.inputs + decltype(index)::value] = args.output(c, decltype(index)::value); });
-  return out;
-}
-
 // What a block has of the exchange: words of its part of a row, as this rank's addends, the peers' and the sum have them.
 template <Config c, Tile t> struct Part {
   static constexpr int kWords = c.peer.words / t.split, kColumns = c.row.cols / t.split;
@@ -121,7 +112,7 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   static_assert(t.split == 1 || (t.team == t.block && c.row.groups == 1 && c.peer.words % t.split == 0));
   constexpr bool kRegisters = t.team == t.block && kernels::row::units_of_row(c.row, t) == t.split && t.vector > 1 &&
                               kernels::row::kHolds<c.row, t, t.vector>;
-  const kernels::row::Args row = row_args<c>(args);
+  const kernels::row::Args row = kernels::row::args_of<c>(args, args.live);
   const Part<c, t> part(args);
   Peers<c, t> peers(args.area(c), shared_memory() + row_smem(c, t));
   const bool alive = part.row < *args.live;

@@ -17,22 +17,13 @@ struct Kernel {
   K31_INLINE const row::Config &config() { return k31_config.row; }
 };
 
-K31_INLINE row::Args row_args(const Args *args) {
-  const Config &c = k31_config;
-  row::Args out;
-  out.live = args->live;
-  K31_UNROLL for (int i = 0; i < c.row.inputs; ++i) out.tail[i] = args->input(c, i);
-  K31_UNROLL for (int i = 0; i < c.row.outputs; ++i) out.tail[c.row.inputs + i] = args->output(c, i);
-  return out;
-}
-
 } // namespace
 
 void k31_entry(const Args *args, uint32_t task, uint32_t) {
   const Config &c = k31_config;
   if (task > 0)
     return;
-  const row::Args of_row = row_args(args);
+  const row::Args of_row = row::args_of(*args, c, args->live);
   const int64_t live = *args->live, row_bytes = c.peer.words * kWord, at_once = c.peer.region / c.peer.words;
   const bool scatter = c.peer.form == peer::scatter;
   void *own = args->area(c);

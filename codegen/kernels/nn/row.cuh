@@ -34,6 +34,16 @@ template <class Region, int P> K31_DEVICE void region(const float *in, float *ou
     Region::phase5(in, out); // of a kernel that has a row op and one function more
 }
 
+// The arguments of the row op that another kernel goes on with; that kernel's Args give them, one by one.
+template <auto c, class A> K31_DEVICE Args args_of(const A &of, const int32_t *live) {
+  Args out;
+  out.live = live;
+  for_index<c.row.inputs>([&](auto index) { out.tail[decltype(index)::value] = of.input(c, decltype(index)::value); });
+  for_index<c.row.outputs>(
+      [&](auto index) { out.tail[c.row.inputs + decltype(index)::value] = of.output(c, decltype(index)::value); });
+  return out;
+}
+
 // Do the registers of a thread hold the elements of its unit?
 template <Config c, Tile t, int V>
 constexpr bool kHolds = V == t.vector && ceil_div(unit_columns(c, t), t.team *V) <= 16 && kept_words(c, t) <= t.keep;

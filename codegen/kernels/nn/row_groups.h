@@ -42,6 +42,15 @@ template <class F> K31_INLINE void for_columns(int64_t begin, int64_t end, F f) 
     f(col, (int)(end - col));
 }
 
+// The arguments of the row op that another kernel goes on with; that kernel's Args give them, one by one.
+template <class A, class C> K31_INLINE Args args_of(const A &of, const C &c, const int32_t *live) {
+  Args out;
+  out.live = live;
+  K31_UNROLL for (int i = 0; i < c.row.inputs; ++i) out.tail[i] = of.input(c, i);
+  K31_UNROLL for (int i = 0; i < c.row.outputs; ++i) out.tail[c.row.inputs + i] = of.output(c, i);
+  return out;
+}
+
 // Of a kernel that gives its Config as the constant Of::config().
 template <class Of> struct Groups {
   K31_INLINE void load_elements(const Args *args, int64_t row, int64_t col, int n, float *in) {
