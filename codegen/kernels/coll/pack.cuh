@@ -1,15 +1,17 @@
-// coll.pack on CUDA: blocks of column y make the piece of rank y, each from one run of rows.
+// coll.pack on CUDA: blocks of column y make the piece of rank y, each from one run of rows. Of few rows:
+// pack_few.cuh.
 //
 // A block counts the rows before its run that go there (they read 4 top_k bytes a row from the second-level cache), so that it
 // knows its place without waiting for others; inside the run places follow from a prefix sum over the threads. Rows keep their
 // order, so every run gives the same bytes.
 #pragma once
-#include "codegen/kernels/coll/pack.tile.h"
-#include "codegen/kernels/common/reduce.cuh"
+#include "codegen/kernels/coll/pack_few.cuh"
 
 namespace k31::kernels::pack {
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+  if constexpr (t.few)
+    return pack_few<c, t>(args);
   int32_t *sums = (int32_t *)shared_memory(), *places = sums + 32;
   constexpr PieceForm form = c.form();
   constexpr int kWarps = t.threads() / 32;

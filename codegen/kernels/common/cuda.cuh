@@ -133,4 +133,24 @@ template <DType T> K31_DEVICE void copy_row(void *to, const void *from, int32_t 
   }
 }
 
+// The same of `Count` values by one warp, with up to 16 vectors of a lane under way at once: one latency, where few rows move.
+template <DType T, int32_t Count> K31_DEVICE void copy_row_at_once(void *to, const void *from, int lane) {
+  constexpr int kVectors = Count * bytes_of_type(T) / 16, kAhead = least(ceil_div(kVectors, 32), 16);
+  if (Count * bytes_of_type(T) % 16 != 0 || !aligned16(to) || !aligned16(from))
+    return copy_row<T>(to, from, Count, lane, 32);
+  if constexpr (kAhead > 0) {
+    for (int first = lane; first < kVectors; first += 32 * kAhead) {
+      uint4 v[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        if (first + 32 * i < kVectors)
+          v[i] = ((const uint4 *)from)[first + 32 * i];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i)
+        if (first + 32 * i < kVectors)
+          ((uint4 *)to)[first + 32 * i] = v[i];
+    }
+  }
+}
+
 } // namespace k31::kernels

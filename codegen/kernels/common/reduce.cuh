@@ -56,6 +56,16 @@ template <class T> K31_DEVICE T warp_prefix(T v) {
   return sum - v;
 }
 
+// Room in a list of the block for what the lanes have: `hits` of a lane. Returns where this lane's begin; `length` in shared
+// memory grows by all of them. Warps come in any order.
+K31_DEVICE int32_t claim(int32_t hits, int32_t *length) {
+  const int32_t before = warp_prefix(hits);
+  int32_t first = 0;
+  if (lane_id() == 31 && before + hits > 0)
+    first = atomicAdd(length, before + hits);
+  return __shfl_sync(kAllLanes, first, 31) + before;
+}
+
 // Sum over all `Threads` threads of the block; `scratch` has one T a warp. Begins and ends with a barrier, so scratch may be
 // used again at once.
 template <int Threads, class T> K31_DEVICE T block_sum(T v, T *scratch) {

@@ -1,12 +1,11 @@
-// moe.permute on CUDA: a counting sort of the choices by expert in one launch without workspace.
+// moe.permute on CUDA: a counting sort of the choices by expert in one launch without workspace. Of few choices: permute_few.cuh.
 //
 // The choices are cut into one run of tokens a block. Every block counts all choices by expert, and those before its run; that
 // reads 4 bytes a choice (262 KB for 4096 tokens of 16 choices) from the second-level cache and gives each block its cursors
 // without waiting for others. Inside its run a choice's place follows from the number of equal ids before it: 512 at a time, each
 // thread looks through those before its own. So rows keep the order of the tokens, and every run gives the same result.
 #pragma once
-#include "codegen/kernels/common/reduce.cuh"
-#include "codegen/kernels/moe/permute.tile.h"
+#include "codegen/kernels/moe/permute_few.cuh"
 
 namespace k31::kernels::permute {
 
@@ -47,6 +46,8 @@ template <Config c, Tile t> K31_DEVICE int32_t start_experts(int32_t *count, int
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+  if constexpr (t.few)
+    return permute_few<c, t>(args);
   int32_t *start = (int32_t *)shared_memory(), *before = start + c.experts, *scratch = before + c.experts, *own = scratch + 32;
   const int64_t live = args.rows(c).count();
   const uint32_t first_expert = args.first(c);

@@ -1,29 +1,19 @@
-// moe.route on CUDA: one warp a row. Scores stay in registers, each lane knows its best one, and each of the top_k rounds takes
-// the best of the lanes by two integer maxima: of the score's bits in their order, then of the lowest id among equals.
-//
-// Sigmoids are the host's bit for bit (common/math.cuh), so both targets choose the same experts. A NaN score counts as -inf: the
-// ids stay distinct and in range, the NaN shows up in the weights.
+// moe.route on CUDA. Few rows: a block a row (route_together.cuh). Many: a warp a row. Scores stay in registers, each lane knows
+// its best one, and each of the top_k rounds takes the best of the lanes by two integer maxima: of the score's bits in their
+// order, then of the lowest id among equals.
 #pragma once
-#include "codegen/kernels/common/math.cuh"
-#include "codegen/kernels/common/reduce.cuh"
-#include "codegen/kernels/moe/route.tile.h"
+#include "codegen/kernels/moe/route_together.cuh"
 
 namespace k31::kernels::route {
 
 template <Config c> K31_DEVICE void route_row(const Args &args, int64_t row) {
-  constexpr int kPer = (c.experts + 31) / 32; // expert lane + 32 i is score i of a lane
+  using Row = Scores<c, 32>;
+  constexpr int kPer = Row::kPer;
   const float *logits = args.logits + row * c.ld_logits;
-  uint32_t score[kPer];
-#pragma unroll
-  for (int i = 0; i < kPer; ++i) {
-    int e = lane_id() + 32 * i;
-    score[i] = 0; // below every score: taken or absent
-    if (e < c.experts) {
-      float s = __fadd_rn(host_sigmoid(logits[e]), load<c.bias_type>(args.bias, e));
-      // + 0 makes -0 equal to +0, as comparisons of numbers do.
-      score[i] = s == s ? ordered_bits(s + 0.0f) : ordered_bits(__int_as_float(0xff800000));
-    }
-  }
+  Row scores;
+  scores.load(args, row, lane_id());
+  scores.finish();
+  uint32_t (&score)[kPer] = scores.score;
   uint32_t best = 0;
   int at = 0;
   auto find_best = [&] {
@@ -68,6 +58,8 @@ template <Config c> K31_DEVICE void route_row(const Args &args, int64_t row) {
 }
 
 template <Config c, Tile t, class Region> __device__ void run(const Args &args) {
+  if constexpr (t.together)
+    return route_together<c, t>(args);
   const int32_t live = *args.live;
   for (int64_t row = blockIdx.x * t.warps + warp_id(); row < live; row += gridDim.x * t.warps)
     route_row<c>(args, row);

@@ -80,7 +80,8 @@ using namespace k31::kernels::pack;
 using k31::kernels::PieceForm;
 
 // Pieces byte by byte. `choose` gives an expert.
-template <Config c, class Choose> void pack(std::vector<int> live, int coordinate, Choose choose) {
+template <Config c, Tile t = k31::kernels::pack::choose(c), class Choose>
+void pack(std::vector<int> live, int coordinate, Choose choose) {
   constexpr PieceForm form = c.form();
   Tensor x(c.type, c.rows, c.cols, c.ld_x), ids(DType::i32, c.rows, c.top_k), weights(DType::f32, c.rows, c.top_k),
       counts(DType::i32, 1, c.groups), rank(DType::i32, 1, 1), pieces(DType::u8, c.size, form.bytes()),
@@ -97,7 +98,7 @@ template <Config c, class Choose> void pack(std::vector<int> live, int coordinat
   if (c.ranked)
     *next++ = rank.device();
   *next++ = pieces.device(), *next++ = units.device(), *next++ = slot.device();
-  start<c>(args);
+  start<c, t>(args);
   pieces.fetch(), units.fetch(), slot.fetch();
   const int first = c.ranked ? coordinate / c.size * c.size * c.share : 0;
   for (int d = 0; d < c.size; ++d) {
@@ -147,7 +148,34 @@ constexpr Config wide{.rows = 700, .room = 700, .cols = 264, .top_k = 16, .ld_x 
 constexpr Config odd{.rows = 30, .room = 30, .cols = 33, .top_k = 3, .ld_x = 35, .size = 3, .share = 2, .type = DType::f32};
 constexpr Config host{
     .rows = 60, .room = 60, .cols = 64, .top_k = 2, .ld_x = 64, .size = 2, .share = 4, .ranked = 1, .groups = 3, .capacity = 20};
+constexpr Config few{.rows = 128, .room = 128, .cols = 264, .top_k = 16, .ld_x = 272, .size = 5, .share = 7},
+    many_choices{.rows = 40, .room = 40, .cols = 8, .top_k = 40, .ld_x = 8, .size = 2, .share = 30},
+    node{.rows = 128,
+         .room = 128,
+         .cols = 40,
+         .top_k = 16,
+         .ld_x = 40,
+         .size = 4,
+         .share = 14,
+         .ranked = 1,
+         .groups = 8,
+         .capacity = 16};
+constexpr Tile by_block{.block = 256}, by_warp{.block = 256, .few = 1};
 } // namespace pack_test
+K31_CUDA_TEST("coll.pack.few") { // both forms, whatever the capacity
+  using namespace pack_test;
+  static_assert(choose(few).few && !choose(wide).few);
+  for (int live : {0, 1, 8, 31, 32, 33, 64, 128}) {
+    pack<few, by_warp>({live}, 0, [] { return uniform_int(0, 89); });
+    pack<few, by_block>({live}, 0, [] { return uniform_int(0, 34); });
+  }
+  pack<few, by_warp>({128}, 0, [] { return uniform_int(7, 13); });
+  pack<many_choices, by_warp>({37}, 0, [] { return uniform_int(0, 900); });
+  pack<host, by_block>({20, 0, 13}, 3, [] { return uniform_int(0, 23); });
+  for (const std::vector<int> &live : std::vector<std::vector<int>>{{8, 8, 0, 16, 3, 8, 8, 1}, {0, 0, 0, 0, 0, 0, 0, 2}})
+    pack<node, by_warp>(live, 6, [] { return uniform_int(0, 111); }),
+        pack<node, by_block>(live, 6, [] { return uniform_int(0, 111); });
+}
 K31_CUDA_TEST("coll.pack") {
   using namespace pack_test;
   pack<wide>({690}, 0, [] { return uniform_int(0, 89); }); // most choices live elsewhere

@@ -1,4 +1,4 @@
-// Division and square root as fused regions have them, over the range of fp32 and at its ends.
+// Division and square root as fused regions have them, over the range of fp32 and at its ends; the router's sigmoids bit for bit.
 #include "codegen/kernels/common/math.cuh"
 #include "test/kernels/cuda/runner.h"
 #include <limits>
@@ -6,11 +6,35 @@
 namespace {
 
 using namespace k31::test;
-using k31::kernels::inverse_root, k31::kernels::quotient;
+using namespace k31::kernels;
 
 __global__ void divide(const float *a, const float *b, float *quotients, float *roots, int count) {
   for (int i = threadIdx.x; i < count; i += blockDim.x)
     quotients[i] = quotient(a[i], b[i]), roots[i] = inverse_root(b[i]);
+}
+
+// How many reciprocals of 2^exponent (1 .. 2) differ from the exact division's.
+__global__ void reciprocals(int exponent, int *wrong) {
+  int mine = 0;
+  for (uint32_t m = blockIdx.x * blockDim.x + threadIdx.x; m < 1u << 23; m += gridDim.x * blockDim.x) {
+    const float d = __uint_as_float((uint32_t)(127 + exponent) << 23 | m);
+    mine += __float_as_uint(near_reciprocal(d)) != __float_as_uint(__fdiv_rn(1.0f, d));
+  }
+  atomicAdd(wrong, mine);
+}
+// How many sigmoids of four at once differ from those of one: all floats in steps of `step`.
+__global__ void sigmoids(uint32_t step, int *wrong) {
+  int mine = 0;
+  const uint64_t threads = gridDim.x * blockDim.x;
+  for (uint64_t at = blockIdx.x * blockDim.x + threadIdx.x; at * step < 1ull << 32; at += 4 * threads) {
+    float x[4], y[4];
+    for (int i = 0; i < 4; ++i)
+      x[i] = __uint_as_float((uint32_t)((at + i * threads) * step));
+    host_sigmoids(x, y);
+    for (int i = 0; i < 4; ++i)
+      mine += __float_as_uint(y[i]) != __float_as_uint(host_sigmoid(x[i]));
+  }
+  atomicAdd(wrong, mine);
 }
 
 // Units in the last place of `expected` that `got` is off by.
@@ -43,4 +67,22 @@ K31_CUDA_TEST("math.regions") {
   if (!(worst <= 1) || !(worst_root <= 1))
     fail("quotients are off by " + std::to_string(worst) + " and roots by " + std::to_string(worst_root) +
          " units, 1 is allowed");
+}
+
+K31_CUDA_TEST("math.sigmoids") {
+  Tensor wrong(DType::i32, 1, 1);
+  auto none = [&](const std::string &what) {
+    synchronize();
+    wrong.fetch();
+    if (wrong.at(0, 0) != 0)
+      fail(std::to_string((int)wrong.at(0, 0)) + " " + what + " differ from the exact division's");
+  };
+  for (int exponent : {0, 1, 64, 125}) {
+    wrong.set(0, 0, 0);
+    reciprocals<<<264, 256, 0, stream()>>>(exponent, wrong.device<int>());
+    none("reciprocals of 2^" + std::to_string(exponent) + " (1 .. 2)");
+  }
+  wrong.set(0, 0, 0);
+  sigmoids<<<264, 256, 0, stream()>>>(17, wrong.device<int>());
+  none("sigmoids");
 }
