@@ -22,6 +22,7 @@ constexpr int32_t kMaxSharedMemory = 227 << 10; // dynamic, of a block
 // Of one turn of a warp with MXFP4 weights: 64 bytes of codes and 4 scales for each of bn rows.
 constexpr int32_t thin_slot_bytes(int32_t bn) { return bn * 68; }
 constexpr int32_t kDecodedTurns = 6;      // that a warp of the decoded form has under way, of 32 rows
+constexpr int32_t kDecodedStep = 16;      // rows of x that a tile of the decoded form multiplies are a multiple of this
 constexpr int32_t kDecodedExperts = 1000; // at most, of a launch in the decoded form: a block keeps their offsets
 
 // Of a block of the decoded form beside its stages of x: turns under way, offsets, and what aligning takes.

@@ -38,9 +38,12 @@ template <int N> K31_DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.s
 #define K31_NAMES_64 \
   K31_NAMES_48 ", " \
   "%24, %25, %26, %27, %28, %29, %30, %31"
-#define K31_NAMES_96 \
+#define K31_NAMES_80 \
   K31_NAMES_64 ", " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+  "%32, %33, %34, %35, %36, %37, %38, %39"
+#define K31_NAMES_96 \
+  K31_NAMES_80 ", " \
+  "%40, %41, %42, %43, %44, %45, %46, %47"
 #define K31_NAMES_128 \
   K31_NAMES_96 ", " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
@@ -69,9 +72,12 @@ template <int N> K31_DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.s
 #define K31_SUMS_64 \
   K31_SUMS_48, \
   K31_SUM(6), K31_SUM(7)
-#define K31_SUMS_96 \
+#define K31_SUMS_80 \
   K31_SUMS_64, \
-  K31_SUM(8), K31_SUM(9), K31_SUM(10), K31_SUM(11)
+  K31_SUM(8), K31_SUM(9)
+#define K31_SUMS_96 \
+  K31_SUMS_80, \
+  K31_SUM(10), K31_SUM(11)
 #define K31_SUMS_128 \
   K31_SUMS_96, \
   K31_SUM(12), K31_SUM(13), K31_SUM(14), K31_SUM(15)
@@ -108,9 +114,11 @@ K31_WGMMA(256, 128, 129, 130, 131)
                  : K31_SUMS_##columns                                                                \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                    \
   }
+K31_WGMMA_REGISTERS(16, 8, 9, 10, 11, 12, 13)
 K31_WGMMA_REGISTERS(32, 16, 17, 18, 19, 20, 21)
 K31_WGMMA_REGISTERS(48, 24, 25, 26, 27, 28, 29)
 K31_WGMMA_REGISTERS(64, 32, 33, 34, 35, 36, 37)
+K31_WGMMA_REGISTERS(80, 40, 41, 42, 43, 44, 45)
 K31_WGMMA_REGISTERS(96, 48, 49, 50, 51, 52, 53)
 #undef K31_WGMMA_REGISTERS
 #undef K31_WGMMA
@@ -127,6 +135,8 @@ K31_WGMMA_REGISTERS(96, 48, 49, 50, 51, 52, 53)
 #undef K31_SUMS_48
 #undef K31_NAMES_64
 #undef K31_SUMS_64
+#undef K31_NAMES_80
+#undef K31_SUMS_80
 #undef K31_NAMES_96
 #undef K31_SUMS_96
 #undef K31_NAMES_128

@@ -1,7 +1,11 @@
 // Products with MXFP4 weights for more rows of x than the thin form takes: two warp groups multiply 128 rows of W each, decoded
-// in their registers, by bm rows of x in shared memory (wgmma with W on the left, so that a weight goes from memory to the tensor
-// cores without being written anywhere). Two more take turns at bringing x. While one group decodes, the other one's products
-// run. A block goes on from tile to tile, and copies of the next one's codes are under way while results of the last are written.
+// in their registers, by up to bm rows of x in shared memory (wgmma with W on the left, so that a weight goes from memory to the
+// tensor cores without being written anywhere). Two more take turns at bringing x. While one group decodes, the other one's
+// products run. A block goes on from tile to tile, and copies of the next one's codes are under way while results of the last are
+// written.
+//
+// Rows of x that are not there cost as much as others, so an expert's rows are shared evenly among the tiles that they need, and
+// each width, a multiple of kDecodedStep rows, has an inner loop of its own. All of them leave their sums in the same registers.
 //
 // K goes by turns of 128 columns. Of a turn a lane decodes 32 columns of a row, so the order of columns that the tensor cores see
 // is the one in which lanes hold them: step s of 16 columns has of lane q the pairs 2 s % 4 and the next of its word s / 2 (pairs
@@ -15,6 +19,8 @@
 namespace k31::kernels::packed {
 
 // The tiles of a block, every gridDim.x-th of all: those of an expert follow each other, of them those with the same rows of x.
+// An expert has as few rows of tiles as bm allows, each but the last as high as the next multiple of kDecodedStep to an even
+// share.
 template <ProductTile t, int32_t experts, int32_t n_rows> struct Tiles {
   static constexpr int32_t kOfW = (int32_t)ceil_div(n_rows, t.bn);
   const int32_t *offsets; // [experts + 1] first rows of x
@@ -27,10 +33,10 @@ template <ProductTile t, int32_t experts, int32_t n_rows> struct Tiles {
   K31_DEVICE bool take() {
     for (; expert < experts; ++expert) {
       const int32_t begin = offsets[expert], all = offsets[expert + 1] - begin;
-      const int32_t own = (all + t.bm - 1) / t.bm * kOfW, at = next - before;
+      const int32_t parts = (all + t.bm - 1) / t.bm, own = parts * kOfW, at = next - before;
       if (at < own) {
-        const int32_t first = at / kOfW * t.bm;
-        n0 = at % kOfW * t.bn, row0 = begin + first, rows = least(all - first, t.bm);
+        const int32_t high = (all + parts * kDecodedStep - 1) / (parts * kDecodedStep) * kDecodedStep, first = at / kOfW * high;
+        n0 = at % kOfW * t.bn, row0 = begin + first, rows = least(all - first, high);
         next += (int32_t)gridDim.x;
         return true;
       }
@@ -46,13 +52,13 @@ template <ProductTile t, int32_t experts, int32_t n_rows, int32_t k, int32_t ld_
   static constexpr int kChunk = t.bm * 128, kStage = 2 * kChunk; // bytes of 64 columns, and of a turn, of x
   // Begin with the next turn while products of this one run? That takes a second wait in the middle of a turn, which costs more
   // than it gives where products are long: for 64 rows 695 us against 670, for 32 it saves 1070 to 919.
-  static constexpr bool kAhead = t.bm <= 48;
+  static constexpr bool ahead_of(int width) { return width <= 48; }
   static constexpr ProductTile kOfWarp = [] { // what a warp decodes: 32 rows of W
     ProductTile own;
     own.bm = 8, own.bn = 32, own.stages = kDecodedTurns;
     return own;
   }();
-  static_assert(t.block == kConsumers + kProducers && t.bn == kWarps * 32 && t.bm % 16 == 0 && k % kScaleColumns == 0);
+  static_assert(t.block == kConsumers + kProducers && t.bn == kWarps * 32 && t.bm % kDecodedStep == 0 && k % kScaleColumns == 0);
   static_assert(experts <= kDecodedExperts);
   using Codes = Ring<kOfWarp, n_rows, k, kTurn, t.bn>;
   static constexpr int kCodes = kWarps * Codes::kEnd;
@@ -114,16 +120,18 @@ template <ProductTile t, int32_t experts, int32_t n_rows, int32_t k, int32_t ld_
       start();
     Turn<kOfWarp> of_w;
     uint32_t a[4][2][2][4]; // words of a turn, their steps, 16 rows each
-    auto take = [&] {
+    auto take = [&] {       // past the last tile a slot is read in vain
       ring.take(of_w);
       start();
       decode(of_w, 0, a[0]);
     };
-    if constexpr (kAhead)
-      take();
+    take();
     uint32_t stage = 0, round = 0;
-    for (Tiles<t, experts, n_rows> tile(offsets); tile.take();) {
-      float sum[2][t.bm / 8][4];
+    float sum[2][t.bm / 8][4]; // a tile has those of its width
+    // Words are decoded while products of those before run, and into registers that none of these reads. The compiler lets
+    // products run on only if it sees all of them waited for before their registers are written again.
+    auto multiply_tile = [&](auto rows) {
+      constexpr int kWidth = decltype(rows)::kRows;
       auto multiply = [&](int word, bool add) {
         wgmma_begin();
 #pragma unroll
@@ -131,40 +139,53 @@ template <ProductTile t, int32_t experts, int32_t n_rows, int32_t k, int32_t ld_
           const uint64_t of_x = matrix_descriptor(x + stage * kStage + word / 2 * kChunk) + (word * 2 + s) % 4 * 2;
 #pragma unroll
           for (int i = 0; i < 2; ++i)
-            wgmma_bf16(sum[i], a[word][s][i], of_x, add || s > 0);
+            wgmma_bf16((float (&)[kWidth / 8][4]) sum[i], a[word][s][i], of_x, add || s > 0);
         }
         wgmma_commit();
       };
-      // Words are decoded while products of those before run, and into registers that none of these reads. The compiler lets
-      // products run on only if it sees all of them waited for before their registers are written again.
 #pragma unroll 1
       for (int now = 0; now < kTurns; ++now) {
-        if constexpr (!kAhead)
-          take();
         barrier_wait(full + stage, round);
         multiply(0, now > 0);
         decode(of_w, 1, a[1]);
         multiply(1, true);
         decode(of_w, 2, a[2]);
-        if constexpr (kAhead)
+        if constexpr (ahead_of(kWidth))
           wgmma_wait<0>();
         multiply(2, true);
         decode(of_w, 3, a[3]);
         multiply(3, true);
-        if constexpr (kAhead)
-          take(); // past the last tile a slot is read in vain
+        if constexpr (ahead_of(kWidth))
+          take();
         wgmma_wait<0>();
         __syncwarp();
         if (lane_id() == 0)
           barrier_arrive(empty + stage);
         if (++stage == t.stages)
           stage = 0, round ^= 1;
+        if constexpr (!ahead_of(kWidth))
+          take();
       }
+    };
+    for (Tiles<t, experts, n_rows> tile(offsets); tile.take();) {
+      in_width<kDecodedStep>(tile.rows, multiply_tile);
       finish_rows(sum, tile.n0 + warp_id() * 32 + lane_id() / 4, tile.row0, tile.rows, finish);
     }
   }
 
 private:
+  template <int rows> struct Width {
+    static constexpr int kRows = rows;
+  };
+  // f(Width) of the least width from `width` on that holds the rows.
+  template <int width, class F> K31_DEVICE static void in_width(int32_t rows, const F &f) {
+    if constexpr (width < t.bm) {
+      if (rows > width)
+        return in_width<width + kDecodedStep>(rows, f);
+    }
+    f(Width<width>{});
+  }
+
   // Word `word` of a lane's codes, as what two steps multiply: 16 rows each.
   K31_DEVICE static void decode(const Turn<kOfWarp> &of_w, int word, uint32_t (&to)[2][2][4]) {
 #pragma unroll

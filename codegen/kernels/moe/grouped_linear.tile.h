@@ -13,20 +13,20 @@ constexpr bool tensor_cores_fit(const Config &c) {
 
 // Rows of an expert when all rows of the capacity are live and routing is even.
 constexpr double rows_of_expert(const Config &c) { return (double)c.rows / ((double)c.ranks * most(c.experts, 1)); }
-// How often an expert's W is read and decoded, once for each bm of its rows: the mean over the eighths of a normal distribution
-// whose variance is the mean. More rows than bm are taken in turns, so a wrong guess costs time only.
-constexpr double passes_of_expert(const Config &c, int32_t bm) {
+// The mean of how many pieces of `size` rows hold an expert's rows, by eighths of a normal distribution whose variance is the
+// mean. A wrong guess costs time only. An expert without rows costs nothing, but here it counts as one piece.
+constexpr double pieces_of_expert(const Config &c, int32_t size) {
   constexpr double kEighths[] = {-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53}; // of the standard deviation
   const double mean = rows_of_expert(c);
   double deviation = mean > 1 ? mean : 1;
   for (int i = 0; i < 20; ++i) // the square root
     deviation = (deviation + mean / deviation) / 2;
-  double passes = 0;
+  double pieces = 0;
   for (double eighth : kEighths) {
     const double rows = mean + eighth * deviation;
-    passes += rows > bm ? (double)(int64_t)((rows + bm - 1e-9) / bm) : 1;
+    pieces += rows > size ? (double)(int64_t)((rows + size - 1e-9) / size) : 1;
   }
-  return passes / 8;
+  return pieces / 8;
 }
 
 // Blocks of 26 KB, four a multiprocessor: three turns a warp hold the bytes that memory's latency asks for; more were slower.
@@ -58,16 +58,16 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   for (int32_t bm : {32, 64, 128})
     if (!c.mxfp4)
       all.add(wide_tile(bm));
-  for (int32_t bm : {32, 48, 64, 96})
-    if (c.mxfp4 && c.experts <= kDecodedExperts)
-      all.add(decoded_tile(bm));
+  if (c.mxfp4 && c.experts <= kDecodedExperts)
+    all.add(decoded_tile(96)); // which multiplies fewer rows where an expert has fewer: all buckets share an image
   return all;
 }
 
-// Each expert that can have rows reads its W once and decodes it again for each bm of its rows.
+// Each expert that can have rows reads its W once and decodes it again for each bm of its rows. The thin form multiplies bm rows
+// each time; the decoded form no more than the next multiple of its step to the rows of the expert.
 constexpr LaunchCost cost(const Config &c, const Tile &t) {
   const int64_t experts = most(least(c.experts, c.rows), 1);
-  const double rows = rows_of_expert(c), passes = passes_of_expert(c, t.bm);
+  const double rows = rows_of_expert(c), passes = pieces_of_expert(c, t.bm);
   const double w_bytes = c.mxfp4 ? 17.0 / 32 : bytes_of_type(c.w_type), weights = (double)experts * c.n * c.k;
   if (t.form == kPlain)
     return plain_cost((int64_t)rows + 1, experts * c.n, c.k, bytes_of_type(c.x_type), w_bytes);
@@ -75,9 +75,10 @@ constexpr LaunchCost cost(const Config &c, const Tile &t) {
   LaunchCost cost;
   cost.ends = t.form == kThin ? 0.2e-6 : 2e-6; // sums that meet; stages that fill
   cost.memory = (weights * w_bytes + (double)experts * rows * (c.k + c.n) * 2) / kMemoryBytes;
-  cost.caches = share * ((rows < t.bm ? rows : t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
-  cost.math = t.form == kDecoded ? share * (double)c.k * (kDecodedColumn + t.bm * kDecodedColumnOfRow)
-                                 : share * 2 * t.bm * t.bn * (double)c.k / kWarpFlops;
+  cost.caches = share * ((rows < passes * t.bm ? rows / passes : t.bm) * 2.0 + t.bn * w_bytes) * c.k / kCacheBytes;
+  const double height = t.form == kDecoded ? pieces_of_expert(c, kDecodedStep) * kDecodedStep / passes : t.bm; // of a tile
+  cost.math = t.form == kDecoded ? share * (double)c.k * (kDecodedColumn + height * kDecodedColumnOfRow)
+                                 : share * 2 * height * t.bn * (double)c.k / kWarpFlops;
   if (c.mxfp4 && t.form == kThin) // four blocks hide each other's latencies, fewer do so less
     cost.math += passes * weights / kMultiprocessors / (kDecodedWeights * t.blocks_at_once() / 4);
   return cost;

@@ -73,6 +73,9 @@ constexpr Config many_pairs{
     .rows = 900, .experts = 5, .n = 320, .k = 160, .pair = 1, .epilogue = 1, .ld_x = 160, .ld_out = 160, .out_type = DType::f32};
 constexpr Config deep{.rows = 300, .experts = 5, .n = 288, .k = 1280, .ld_x = 1288, .ld_out = 288, .out_type = DType::f32};
 constexpr Config every{.rows = 257 * 258 / 2, .experts = 257, .n = 96, .k = 96, .ld_x = 96, .ld_out = 96, .out_type = DType::f32};
+constexpr Config around{.rows = 940, .experts = 16, .n = 272, .k = 224, .ld_x = 232, .ld_out = 272, .out_type = DType::f32};
+constexpr Config around_pairs{
+    .rows = 940, .experts = 16, .n = 320, .k = 928, .pair = 1, .epilogue = 1, .ld_x = 928, .ld_out = 168, .out_type = DType::f32};
 constexpr Config some{.rows = 400, .experts = 5, .n = 144, .k = 96, .ld_x = 96, .ld_out = 144, .out_type = DType::f32};
 constexpr Config plain{
     .rows = 60, .experts = 5, .n = 48, .k = 64, .ld_x = 65, .ld_out = 48, .x_type = DType::f32, .out_type = DType::f32};
@@ -96,7 +99,8 @@ constexpr Tile high = wide_tile(64); // what larger matrices are given
 K31_CUDA_TEST("moe.grouped_linear.thin") { grouped<few>({1, 0, 0, 2, 0}), grouped<few>({0, 0, 0, 0, 0, 0, 0, 0, 0, 4}); }
 K31_CUDA_TEST("moe.grouped_linear.one_expert") { // all rows of the capacity
   grouped<few_pairs, choose(few_pairs), Gated>({0, 0, 24, 0, 0}), grouped<many, decoded_tile(64)>({0, 0, 0, 0, 900}),
-      grouped<many, decoded_tile(96)>({900, 0, 0, 0, 0}), grouped<bf16_many, high>({0, 900, 0, 0, 0});
+      grouped<many, decoded_tile(96)>({900, 0, 0, 0, 0}), grouped<bf16_many, high>({0, 900, 0, 0, 0}),
+      grouped<many_pairs, decoded_tile(96), Gated>({0, 0, 0, 881, 0});
 }
 K31_CUDA_TEST("moe.grouped_linear.unaligned") { // by plain loops
   grouped<some, decoded_tile(32)>({0, 33, 70, 1, 32}, 120, 126, 1), grouped<bf16_many, high>({3, 0, 170, 300, 64}, 120, 126, 3),
@@ -110,7 +114,13 @@ K31_CUDA_TEST("moe.grouped_linear.decoded") {
       grouped<some, decoded_tile(48)>({0, 49, 70, 1, 48}), grouped<many_pairs, decoded_tile(96), Gated>({0, 129, 5, 96, 257}),
       grouped<many, decoded_tile(64)>({0}), grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 100, 104);
 }
-K31_CUDA_TEST("moe.grouped_linear.every_count") { // 1 to 257 rows, and each tile that the compiler chooses among
+K31_CUDA_TEST("moe.grouped_linear.widths") { // counts around each width, in an order that mixes wide and narrow tiles
+  const std::vector<int> counts = {146, 1, 97, 0, 16, 95, 17, 48, 15, 96, 33, 193, 47, 32, 49, 31};
+  const std::vector<int> shares = {80, 64, 81, 0, 63, 65, 79, 160, 8, 161, 9, 97, 24, 2, 40, 1}; // of two tiles as well
+  grouped<around, decoded_tile(96)>(counts), grouped<around_pairs, decoded_tile(96), Gated>(counts),
+      grouped<around, decoded_tile(96)>(shares), grouped<around_pairs, decoded_tile(96), Gated>(shares);
+}
+K31_CUDA_TEST("moe.grouped_linear.every_count") { // 1 to 257 rows, for tiles of each height
   std::vector<int> counts(every.experts);
   for (int e = 0; e < every.experts; ++e)
     counts[e] = e + 1;
@@ -126,56 +136,4 @@ K31_CUDA_TEST("moe.grouped_linear.no_rows") { grouped<few>({0}), grouped<bf16_ma
 K31_CUDA_TEST("moe.grouped_linear.scales") {
   grouped<few>({1, 0, 0, 2, 0}, 60, 66), grouped<few>({1, 0, 0, 2, 0}, 150, 158),
       grouped<many, decoded_tile(64)>({3, 0, 170, 300, 64}, 150, 158);
-}
-
-namespace {
-// 896 experts over 8 ranks, `tokens` tokens of 16 choices: rows that land here, spread over the experts.
-constexpr Tile with_stages(Tile t, int stages) { return t.stages = stages, t; }
-
-// A bm takes another tile than the chosen one: thin with so many stages, or in another form.
-template <int tokens, bool first, int bm = 0, int stages = 6, int form = k31::kernels::kThin> void time_grouped() {
-  constexpr int n = first ? 6144 : 3584, k = first ? 3584 : 3072, experts = 112, rows = tokens * 16;
-  constexpr Config c{.rows = rows,
-                     .experts = experts,
-                     .n = n,
-                     .k = k,
-                     .pair = first,
-                     .epilogue = first,
-                     .ld_x = k,
-                     .ld_out = first ? n / 2 : n,
-                     .ranks = 8};
-  Tensor x(DType::bf16, rows, k), w(DType::u8, (int64_t)experts * n, k / 2), scale(DType::u8, (int64_t)experts * n, k / 32),
-      offsets(DType::i32, 1, experts + 1), out(DType::bf16, rows, c.ld_out);
-  x.fill_fast(), w.fill_fast(), scale.fill([] { return 118; });
-  std::vector<int> count(experts);
-  for (int i = 0; i < rows; ++i)
-    if (int e = uniform_int(0, 895); e < experts)
-      ++count[e];
-  int at = 0, hit = 0;
-  for (int e = 0; e < experts; ++e)
-    offsets.set(0, e, at), at += count[e], hit += count[e] > 0;
-  offsets.set(0, experts, at);
-  Args args{x.device(), w.device(), {scale.device(), offsets.device(), out.device()}};
-  using Region = std::conditional_t<first, Gated, k31::kernels::NoRegion>;
-  constexpr Tile tile = !bm                              ? choose(c)
-                        : form == k31::kernels::kDecoded ? decoded_tile(bm)
-                                                         : with_stages(thin_tile(bm, c), stages);
-  double us = time_us([&](int) { start<c, tile, Region>(args); });
-  report("grouped " + std::string(k31::kernels::kProductFormNames[tile.form]) + " " + std::to_string(tile.bm) + "/" +
-             std::to_string(tile.stages) + ", " + std::to_string(tokens) + " tokens, " + std::to_string(hit) + " experts, " +
-             std::to_string(n) + " x " + std::to_string(k),
-         us, (double)hit * n * k * (0.5 + 1 / 32.0), 2.0 * at * n * k);
-}
-} // namespace
-
-K31_CUDA_TEST("moe.grouped_linear.time") {
-  if (!timing())
-    return;
-  time_grouped<1, true>(), time_grouped<64, true>(), time_grouped<64, false>(), time_grouped<512, true>(),
-      time_grouped<4096, true>(), time_grouped<4096, false>();
-  time_grouped<128, true>(), time_grouped<128, false>(), time_grouped<128, true, 8, 2>(), time_grouped<128, true, 8, 6>(),
-      time_grouped<128, true, 16, 3>(), time_grouped<64, true, 8, 2>();
-  time_grouped<256, true>(), time_grouped<512, true, 16, 3>(), time_grouped<512, true, 32, 0, k31::kernels::kDecoded>();
-  time_grouped<1024, true>(), time_grouped<1024, true, 16, 3>(), time_grouped<2048, true>(), time_grouped<2048, false>();
-  time_grouped<2048, true, 64, 0, k31::kernels::kDecoded>(), time_grouped<8192, true>(), time_grouped<8192, false>();
 }
