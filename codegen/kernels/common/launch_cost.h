@@ -13,7 +13,8 @@ constexpr double kStageSeconds = 95e-9;     // of a stage of 64 columns for 64 r
 constexpr double kStageBytes = 230e9;       // a second, of a stage's boxes beside that
 constexpr double kWarpGroupFlops = 5.27e12; // a second, of wgmma on one multiprocessor: 695 TFLOP/s on all, which is cuBLAS's
 constexpr double kWarpFlops = 3e12;         // a second, of products of a warp on one multiprocessor
-constexpr double kPlainFlops = 0.2e12;      // a second, of plain fp32 loops on one multiprocessor
+constexpr double kPlainFlops = 35e9;        // a second, of plain fp32 loops on one multiprocessor that many blocks share
+constexpr double kPlainBlockFlops = 20e9;   // the same of one block or two: each waits for every 32 columns of K
 // MXFP4 codes a second that one multiprocessor decodes; with the products of eight rows of x by a warp, 3.3 TB/s packed on all.
 constexpr double kDecodedWeights = 62e9;
 // Of 256 rows of W in the decoded form, seconds of one column of K, and more for each row of x: 32 us for 48 rows and 3584

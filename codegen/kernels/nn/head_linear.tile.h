@@ -5,11 +5,31 @@
 
 namespace k31::kernels::head_linear {
 
+constexpr double kSplitValues = 40e9; // of fp32 that one multiprocessor makes two of bf16 of, a second
+
 using Tile = ProductTile;
 
+// x in bf16, or in fp32 as two of bf16 (common/wide.cuh).
 constexpr bool tensor_cores_fit(const Config &c) {
-  return c.x_type == DType::bf16 && c.w_type == DType::bf16 && c.in % 8 == 0 && c.out % 8 == 0 && c.ld_x % 8 == 0 &&
-         c.head_x % 8 == 0 && c.head_w % 8 == 0 && c.w_begin % 8 == 0;
+  return (c.x_type == DType::bf16 || c.x_type == DType::f32) && c.w_type == DType::bf16 && c.in % 8 == 0 && c.out % 8 == 0 &&
+         c.ld_x % 8 == 0 && c.head_x % 8 == 0 && c.head_w % 8 == 0 && c.w_begin % 8 == 0;
+}
+
+// fp32 x, few rows: all of K on its way at once, and W before the launches before have ended; four warps share the columns of a
+// stage, as each product waits for the one before.
+constexpr Tile few_rows(const Config &c, int32_t bm, int32_t bn) {
+  Tile t;
+  t.form = kWide, t.bm = bm, t.bn = bn, t.x_bytes = 4, t.ahead = 1;
+  t.warps_m = bm == 16 ? 1 : 2, t.warps_n = bn == 64 ? 2 : 1, t.warps_k = 4, t.block = 128 * t.warps_m * t.warps_n;
+  t.stages = most(least(ceil_div(c.in, 64) + 1, (kMaxSharedMemory - 1024) / t.stage_bytes()), 2);
+  return t;
+}
+// fp32 x, many rows: a warp takes 32 rows and 64 columns, so that what it splits serves many products.
+constexpr Tile many_rows(int32_t bm, int32_t bn, int32_t stages) {
+  Tile t;
+  t.form = kWide, t.bm = bm, t.bn = bn, t.x_bytes = 4, t.stages = stages;
+  t.warps_m = bm / 32, t.warps_n = bn / 64, t.block = 32 * t.warps_m * t.warps_n;
+  return t;
 }
 
 // A head's matrix is small (128 x 512), so few stages of a tile of 64 columns keep many blocks at work on a multiprocessor.
@@ -17,6 +37,17 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   Candidates<Tile> all;
   if (!tensor_cores_fit(c)) {
     all.add({});
+    return all;
+  }
+  if (c.x_type == DType::f32) {
+    for (int32_t bn : {64, 32})
+      for (int32_t bm : {16, 32, 64})
+        if (c.rows <= 128 && (bn == 64 || !c.transposed)) // columns of W come in blocks of 64
+          all.add(few_rows(c, bm, bn));
+    for (int32_t bn : {128, 64})
+      for (int32_t bm : {64, 128})
+        for (int32_t stages : {3, 2})
+          all.add(many_rows(bm, bn, stages));
     return all;
   }
   for (int32_t bm : {16, 32, 64, 128}) {
@@ -28,16 +59,19 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   return all;
 }
 constexpr LaunchCost cost(const Config &c, const Tile &t) {
+  const int32_t x_bytes = bytes_of_type(c.x_type);
   if (t.form == kPlain)
-    return plain_cost(c.rows, (int64_t)c.heads * c.out, c.in, bytes_of_type(c.x_type), bytes_of_type(c.w_type));
+    return plain_cost(c.rows, (int64_t)c.heads * c.out, c.in, x_bytes, bytes_of_type(c.w_type));
   const double rows = most(c.rows, 1), w = (double)c.heads * c.in * c.out;
   const double tiles = (double)c.heads * (double)ceil_div(c.out, t.bn) * (double)ceil_div(most(c.rows, 1), t.bm);
   const double share = tiles > kMultiprocessors ? tiles / kMultiprocessors : 1; // blocks share a multiprocessor
   LaunchCost cost;
-  cost.memory = (w + rows * c.heads * (c.in + c.out)) * 2 / kMemoryBytes;
-  cost.caches = share * (least(rows, t.bm) + t.bn) * c.in * 2.0 / kCacheBytes;
+  cost.memory = (w * 2 + rows * c.heads * (c.in * x_bytes + c.out * 2)) / kMemoryBytes;
+  cost.caches = share * (least(rows, t.bm) * x_bytes + t.bn * 2.0) * c.in / kCacheBytes;
   const double warps = share * (t.block / 32); // fewer than 8 leave tensor cores idle
-  cost.math = share * 2 * t.bm * t.bn * (double)c.in / (warps < 8 ? kWarpFlops * warps / 8 : kWarpFlops);
+  cost.math = share * x_bytes * t.bm * t.bn * (double)c.in / (warps < 8 ? kWarpFlops * warps / 8 : kWarpFlops);
+  if (x_bytes == 4) // each warp splits the values that it multiplies
+    cost.math += share * t.bm * t.warps_n * (double)c.in / kSplitValues;
   cost.ends = 1e-6; // stages that fill
   return cost;
 }
