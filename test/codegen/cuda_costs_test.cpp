@@ -71,6 +71,50 @@ TEST(CudaCosts, OtherTypesHaveThePlainFormAlone) {
   EXPECT_EQ(linear::choose(c).form, kPlain);
 }
 
+// The sums of attention by head, fp32 by bf16: 512 columns to 128.
+head_linear::Config latent_sums(int32_t rows, int32_t heads) {
+  head_linear::Config c;
+  c.rows = rows, c.heads = heads, c.in = c.head_x = 512, c.out = 128, c.ld_x = heads * 512, c.head_w = 131072,
+  c.ld_out = heads * 128;
+  c.x_type = DType::f32;
+  return c;
+}
+
+TEST(CudaCosts, HeadsOfFp32GoByTensorCores) {
+  for (int32_t rows : {1, 4, 64, 100, 256, 8192})
+    for (int32_t heads : {3, 12, 96})
+      for (int32_t transposed : {0, 1}) {
+        head_linear::Config c = latent_sums(rows, heads);
+        c.transposed = transposed;
+        const ProductTile chosen = head_linear::choose(c);
+        EXPECT_EQ(chosen.form, kWide);
+        EXPECT_EQ(chosen.x_bytes, 4);
+        const auto all = head_linear::candidates(c);
+        ASSERT_GT(all.count, 4);
+        for (int i = 0; i < all.count; ++i) {
+          const ProductTile &t = all.tile[i];
+          EXPECT_LE(head_linear::cost(c, chosen).seconds(), head_linear::cost(c, t).seconds());
+          EXPECT_LE(t.smem(), kMaxSharedMemory) << t.bm << " x " << t.bn;
+          EXPECT_LE(t.threads(), 1024);
+          if (t.ahead) // a block takes one tile
+            EXPECT_GE((int64_t)head_linear::grid(c, t).z * t.bm, rows);
+          if (transposed) // columns of W come in blocks of 64
+            EXPECT_EQ(t.bn % 64, 0);
+        }
+      }
+}
+
+// In microseconds, as measured when nothing else took fp32 x.
+TEST(CudaCosts, ThePlainFormIsSlow) {
+  for (auto [rows, us] : {std::pair{64, 54}, {8192, 2800}}) {
+    head_linear::Config c = latent_sums(rows, 12);
+    c.w_type = DType::f32; // which leaves the plain form
+    EXPECT_EQ(head_linear::choose(c).form, kPlain);
+    EXPECT_NEAR(head_linear::cost(latent_sums(rows, 12), ProductTile()).seconds() * 1e6 / us, 1, 0.1) << rows;
+  }
+  EXPECT_NEAR(plain_cost(64, 12, 7168, 2, 2).seconds() * 1e6 / 376, 1, 0.1);
+}
+
 TEST(CudaCosts, TheChoiceOfExpertsIsTheCheapestCandidate) {
   for (int32_t rows : {1, 16, 900, 33153, 131072})
     for (int32_t experts : {1, 56, 257, kDecodedExperts})
