@@ -17,7 +17,7 @@ using namespace k31::kernels::grouped_linear;
 constexpr int kExperts = 896, kChoices = 16;            // of the model, and of a token
 constexpr int kWide = 6144, kNarrow = 3584, kUp = 3072; // n x k: 6144 x 3584, then 3584 x 3072
 
-// Operands of the largest case, made once: what is small is repeated, since the values do not count.
+// Operands of the largest case, made once for all: what is small is repeated, since the values do not count.
 struct Operands {
   static constexpr int64_t kRows = 8192 * kChoices, kWeights = (int64_t)kExperts * kWide * kNarrow;
   char *x, *codes, *scale, *out;
@@ -42,6 +42,10 @@ struct Operands {
     return all;
   }
 };
+const Operands &operands() {
+  static const Operands all;
+  return all;
+}
 
 // Another tile than the chosen one.
 enum Other { kChosen, kThinOf, kDecodedOf };
@@ -67,7 +71,7 @@ void time_grouped(int live = tokens) {
                      .ld_out = first ? n / 2 : n,
                      .ranks = kExperts / experts};
   constexpr Tile tile = tile_of<c, other, bm, stages>();
-  static Operands all;
+  const Operands &all = operands();
   Tensor offsets(DType::i32, 1, experts + 1);
   std::vector<int> count(experts);
   for (int i = 0; i < live * kChoices; ++i)
