@@ -28,16 +28,28 @@ K31_DEVICE unsigned char *aligned_shared() {
 }
 
 // Starts the copies of 64 columns from k0 on of `Rows` rows; rows past `rows` and columns past k become zeros.
-template <int Threads, int Rows, int32_t k, int32_t ld, class T>
+// `steps`: rows of a thread are a fixed distance apart, so that its addresses differ by constants.
+template <int Threads, int Rows, int32_t k, int32_t ld, bool steps = false, class T>
 K31_DEVICE void copy_rows(unsigned char *tile, const T *from, int32_t rows, int32_t k0) {
-  constexpr int kValues = 16 / sizeof(T), kWords = kDepth / kValues; // of a word; of a row
+  if constexpr (steps) {
+    constexpr int kValues = 16 / sizeof(T), kWords = kDepth / kValues, kStep = Threads / kWords; // of a word, of a row
+    static_assert(Threads % 64 == 0, "places of words repeat each eight rows, of fp32 each four");
+    const int row = threadIdx.x / kWords, word = threadIdx.x % kWords;
+    const bool column = k0 + word * kValues < k;
+    const T *at = from + (int64_t)row * ld + k0 + word * kValues; // a copy of no bytes may have any address
+    unsigned char *to = sizeof(T) == 2 ? word_at(tile, row, word) : word_at_fp32(tile, row, word);
 #pragma unroll
-  for (int i = 0; i < (Rows * kWords + Threads - 1) / Threads; ++i) {
-    int at = i * Threads + threadIdx.x, row = at / kWords, word = at % kWords;
-    bool there = row < rows && k0 + word * kValues < k;
-    if (Rows * kWords % Threads == 0 || at < Rows * kWords)
-      copy_async16(sizeof(T) == 2 ? word_at(tile, row, word) : word_at_fp32(tile, row, word),
-                   there ? from + (int64_t)row * ld + k0 + word * kValues : from, there ? 16 : 0);
+    for (int i = 0; i < (Rows + kStep - 1) / kStep; ++i)
+      if (Rows % kStep == 0 || row + i * kStep < Rows)
+        copy_async16(to + i * Threads * 16, at + (int64_t)i * kStep * ld, column && row + i * kStep < rows ? 16 : 0);
+  } else {
+#pragma unroll
+    for (int i = 0; i < (Rows * 8 + Threads - 1) / Threads; ++i) {
+      int at = i * Threads + threadIdx.x, row = at / 8, word = at % 8;
+      bool there = row < rows && k0 + word * 8 < k;
+      if (Rows * 8 % Threads == 0 || at < Rows * 8)
+        copy_async16(word_at(tile, row, word), there ? from + (int64_t)row * ld + k0 + word * 8 : from, there ? 16 : 0);
+    }
   }
 }
 
@@ -176,7 +188,7 @@ template <ProductTile t, int32_t n_rows, int32_t k> struct RowsOfW { // [n_rows,
   static constexpr bool kTransposed = false;
   const uint16_t *w;
   K31_DEVICE void start(unsigned char *stage, int32_t n0, int32_t k0) const {
-    copy_rows<t.block, t.bn, k, k>(stage, w + (int64_t)n0 * k, n_rows - n0, k0);
+    copy_rows<t.block, t.bn, k, k, t.x_bytes == 4>(stage, w + (int64_t)n0 * k, n_rows - n0, k0);
   }
 };
 template <ProductTile t, int32_t n_rows, int32_t k> struct ColumnsOfW { // [k, n_rows]
@@ -186,7 +198,7 @@ template <ProductTile t, int32_t n_rows, int32_t k> struct ColumnsOfW { // [k, n
     static_assert(t.bn % 64 == 0, "blocks of 64 columns");
 #pragma unroll
     for (int j = 0; j < t.bn / 64; ++j)
-      copy_rows<t.block, kDepth, n_rows, n_rows>(stage + j * 8192, w + (int64_t)k0 * n_rows, k - k0, n0 + j * 64);
+      copy_rows<t.block, kDepth, n_rows, n_rows, t.x_bytes == 4>(stage + j * 8192, w + (int64_t)k0 * n_rows, k - k0, n0 + j * 64);
   }
 };
 
@@ -207,7 +219,7 @@ K31_DEVICE void tile(const X *x, int32_t rows, const Weights &w, int32_t n0, con
   auto start = [&](int32_t block, bool with_w) { // always a group, so that counts stay right
     if (block < kBlocks) {
       unsigned char *stage = shared + block % kStages * t.stage_bytes();
-      copy_rows<t.block, t.bm, k, ld_x>(stage, x, rows, block * kDepth);
+      copy_rows<t.block, t.bm, k, ld_x, t.x_bytes == 4>(stage, x, rows, block * kDepth);
       if (with_w)
         w.start(stage + kOfX, n0, block * kDepth);
     }
