@@ -102,6 +102,39 @@ K31_DEVICE float load_operand(const void *p, int64_t ld, int32_t length, int32_t
     return load<T>(p, col / (cols / length));
 }
 
+// Values i (even) and i + 1, as one word where p allows it.
+template <DType T> K31_DEVICE bool pairs_fit(const void *p) { return ((uint64_t)p & (2 * bytes_of_type(T) - 1)) == 0; }
+template <DType T> K31_DEVICE float2 load_pair(const void *p, int64_t i) {
+  if (!pairs_fit<T>(p))
+    return make_float2(load<T>(p, i), load<T>(p, i + 1));
+  if constexpr (T == DType::f32)
+    return *(const float2 *)((const float *)p + i);
+  const uint32_t word = *(const uint32_t *)((const uint16_t *)p + i);
+  return make_float2(bf16_low(word), bf16_high(word));
+}
+template <DType T> K31_DEVICE void store_pair(void *p, int64_t i, float2 v) {
+  if (!pairs_fit<T>(p))
+    store<T>(p, i, v.x), store<T>(p, i + 1, v.y);
+  else if constexpr (T == DType::f32)
+    *(float2 *)((float *)p + i) = v;
+  else
+    *(uint32_t *)((uint16_t *)p + i) = pack_bf16(v.x, v.y);
+}
+// load_operand at columns col (even) and col + 1.
+template <OperandKind kind, DType T, int64_t ld, int32_t length, int32_t cols>
+K31_DEVICE float2 load_operand_pair(const void *p, int64_t row, int32_t col) {
+  if constexpr (kind == OperandKind::element && ld % 2 == 0)
+    return load_pair<T>(p, row * ld + col);
+  if constexpr (kind == OperandKind::column && length % 2 == 0)
+    return load_pair<T>(p, length == cols ? col : col % length);
+  if constexpr (kind == OperandKind::row_scalar || (kind == OperandKind::column_group && cols / most(length, 1) % 2 == 0)) {
+    const float v = load_operand<kind, T>(p, ld, length, cols, row, col); // one value, and what follows from it, for both
+    return make_float2(v, v);
+  }
+  return make_float2(load_operand<kind, T>(p, ld, length, cols, row, col),
+                     load_operand<kind, T>(p, ld, length, cols, row, col + 1));
+}
+
 // Calls f(Index<0>{}), ..., f(Index<N - 1>{}): a loop whose counter is a constant expression.
 template <int I> struct Index {
   static constexpr int value = I;

@@ -10,21 +10,38 @@
 
 namespace k31::kernels::mapped {
 
-// finish(row, column, sum, second sum, the same two of column + 1), or without those where column is the last one. `at`: an even
-// row of W; `pair`: the second matrix's rows come 16 behind the first one's in each 32.
-template <int32_t n_rows, bool pair, class Finish>
-K31_DEVICE void finish_two(int32_t row, int32_t at, float2 first, float2 second, const Finish &finish) {
-  const int32_t col = pair ? at / 32 * 16 + at % 16 : at;
-  if (n_rows % 2 == 0 ? at < n_rows : at + 1 < n_rows)
-    finish(row, col, first.x, second.x, first.y, second.y);
-  else if (n_rows % 2 != 0 && at < n_rows)
-    finish(row, col, first.x, second.x);
+// What becomes of sums. finish(row, column, sum, second sum) takes one element; finish(row, columns, sums, second sums) takes G
+// pairs of neighbours at once, each at an even column and the next, so that its loads and chains of operations overlap.
+// `pair`: the second matrix's rows come 16 behind the first one's in each 32.
+template <bool pair> K31_DEVICE int32_t column_of(int32_t at) { return pair ? at / 32 * 16 + at % 16 : at; }
+
+// `at`: even rows of W, within the tile of t.bn from its first one on.
+template <ProductTile t, int32_t n_rows, bool pair, int G, class Finish>
+K31_DEVICE void finish_pairs(int32_t row, const int32_t (&at)[G], const float2 (&first)[G], const float2 (&second)[G],
+                             const Finish &finish) {
+  int32_t col[G];
+#pragma unroll
+  for (int i = 0; i < G; ++i)
+    col[i] = column_of<pair>(at[i]);
+  if constexpr (n_rows % t.bn == 0) { // no tile is cut: no branches
+    finish(row, col, first, second);
+  } else {
+#pragma unroll
+    for (int i = 0; i < G; ++i) {
+      if (n_rows % 2 == 0 ? at[i] < n_rows : at[i] + 1 < n_rows)
+        finish(row, {col[i]}, {first[i]}, {second[i]});
+      else if (n_rows % 2 != 0 && at[i] < n_rows)
+        finish(row, col[i], first[i].x, second[i].x);
+    }
+  }
 }
 
 // The sums of a warp's 16 rows, as products leave them.
 template <ProductTile t, int32_t n_rows, bool pair, class Finish>
 K31_DEVICE void finish_sums(const float (&sum)[t.bn / 8][4], int32_t row0, int32_t live, int32_t n0, const Finish &finish) {
   static_assert(!pair || t.bn % 32 == 0, "both sums of a pair in one tile");
+  constexpr int kPairs = t.bn / (pair ? 16 : 8), kTogether = kPairs % 4 == 0 ? 4 : 2, kSecond = pair ? 2 : 0;
+  static_assert(kPairs % kTogether == 0);
   const int g = lane_id() / 4, q = lane_id() % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -32,12 +49,17 @@ K31_DEVICE void finish_sums(const float (&sum)[t.bn / 8][4], int32_t row0, int32
     if (row >= live)
       continue;
 #pragma unroll
-    for (int n = 0; n < t.bn / 8; ++n) {
-      if (pair && n % 4 >= 2)
-        continue;
-      constexpr int kSecond = pair ? 2 : 0;
-      finish_two<n_rows, pair>(row, n0 + n * 8 + 2 * q, {sum[n][half * 2], sum[n][half * 2 + 1]},
-                               {sum[n + kSecond][half * 2], sum[n + kSecond][half * 2 + 1]}, finish);
+    for (int i = 0; i < kPairs; i += kTogether) {
+      int32_t at[kTogether];
+      float2 first[kTogether], second[kTogether];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j) {
+        const int n = pair ? (i + j) / 2 * 4 + (i + j) % 2 : i + j;
+        at[j] = n0 + n * 8 + 2 * q;
+        first[j] = make_float2(sum[n][half * 2], sum[n][half * 2 + 1]);
+        second[j] = make_float2(sum[n + kSecond][half * 2], sum[n + kSecond][half * 2 + 1]);
+      }
+      finish_pairs<t, n_rows, pair>(row, at, first, second, finish);
     }
   }
 }
@@ -73,9 +95,9 @@ template <ProductTile t> struct ClusterSums {
     constexpr int kPairs = (pair ? t.bn / 2 : t.bn) / 2; // of columns, in a row
     const int count = least(live - row0, t.bm) * kPairs;
     for (int i = cluster_rank() * t.bm * 2 + thread; i < count; i += t.split * t.bm * 2) {
-      const int row = i / kPairs, out = i % kPairs * 2, col = pair ? out / 16 * 32 + out % 16 : out;
-      const float2 first = total(row, col);
-      finish_two<n_rows, pair>(row0 + row, n0 + col, first, pair ? total(row, col + 16) : first, finish);
+      const int row = i / kPairs, out = i % kPairs * 2, at = pair ? out / 16 * 32 + out % 16 : out;
+      const float2 first = total(row, at);
+      finish_pairs<t, n_rows, pair>(row0 + row, {n0 + at}, {first}, {pair ? total(row, at + 16) : first}, finish);
     }
   }
 };
@@ -220,7 +242,7 @@ K31_DEVICE void finish_cluster(const Stages<t> &stages, const int32_t *live_at, 
   cluster_meet(); // no block ends while another reads its sums
 }
 
-// maps: x, then W. live_at: [1]. finish as in finish_two.
+// maps: x, then W. live_at: [1]. finish: see finish_pairs.
 template <ProductTile t, int32_t n_rows, int32_t k, bool pair, class Finish>
 K31_DEVICE void product(const EncodedMap *maps, const int32_t *live_at, const Finish &finish) {
   static_assert(t.block == t.bm * 2 + 128, "a warp group for 64 rows, and the producer's");

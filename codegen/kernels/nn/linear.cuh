@@ -34,16 +34,51 @@ template <Config c, class Region> struct Epilogue {
       });
     }
   }
-  // The same for columns col (even) and col + 1.
-  K31_DEVICE void operator()(int64_t row, int32_t col, float first, float second, float next_first, float next_second) const {
-    if constexpr (!c.epilogue && c.out_type[0] == (int32_t)DType::bf16 && c.out_ld[0] % 2 == 0) {
-      uint16_t *at = (uint16_t *)args.tail[c.extras] + row * c.out_ld[0] + col;
-      if (((uint64_t)args.tail[c.extras] & 3) == 0) {
-        *(uint32_t *)at = pack_bf16(first, next_first);
-        return;
+  // The same for G pairs of neighbours, each at an even column and the next. All loads come before the first store, which the
+  // compiler takes for one of what is loaded, and the chains of operations overlap.
+  template <int G>
+  K31_DEVICE void operator()(int64_t row, const int32_t (&col)[G], const float2 (&first)[G], const float2 (&second)[G]) const {
+    if constexpr (!c.epilogue) {
+#pragma unroll
+      for (int i = 0; i < G; ++i)
+        put<0>(row, col[i], first[i]);
+    } else {
+      constexpr int kSums = c.pair ? 2 : 1;
+      float in[2 * G][kSums + c.extras], out[2 * G][c.outputs];
+#pragma unroll
+      for (int i = 0; i < G; ++i) {
+        in[2 * i][0] = first[i].x, in[2 * i + 1][0] = first[i].y;
+        if constexpr (c.pair)
+          in[2 * i][1] = second[i].x, in[2 * i + 1][1] = second[i].y;
+        for_index<c.extras>([&](auto index) {
+          constexpr int I = decltype(index)::value;
+          const float2 v =
+              load_operand_pair<(OperandKind)c.extra_kind[I], (DType)c.extra_type[I], c.extra_ld[I], c.extra_cols[I], kCols>(
+                  args.tail[I], row, col[i]);
+          in[2 * i][kSums + I] = v.x, in[2 * i + 1][kSums + I] = v.y;
+        });
       }
+#pragma unroll
+      for (int i = 0; i < 2 * G; ++i)
+        Region::phase0(in[i], out[i]);
+#pragma unroll
+      for (int i = 0; i < G; ++i)
+        for_index<c.outputs>([&](auto index) {
+          constexpr int I = decltype(index)::value;
+          put<I>(row, col[i], make_float2(out[2 * i][I], out[2 * i + 1][I]));
+        });
     }
-    (*this)(row, col, first, second), (*this)(row, col + 1, next_first, next_second);
+  }
+
+private:
+  template <int I> K31_DEVICE void put(int64_t row, int32_t col, float2 v) const {
+    constexpr DType T = (DType)c.out_type[I];
+    void *out = args.tail[c.extras + I];
+    const int64_t at = row * c.out_ld[I] + col;
+    if constexpr (c.out_ld[I] % 2 == 0)
+      store_pair<T>(out, at, v);
+    else
+      store<T>(out, at, v.x), store<T>(out, at + 1, v.y);
   }
 };
 

@@ -242,3 +242,71 @@ K31_CUDA_TEST("nn.linear.time_many") {
     return;
   time_linear<4096, 12288, 7168>(), time_linear<8192, 12288, 7168>(), time_linear<8192, 7168, 12288>();
 }
+
+namespace {
+// Epilogues of plans: KDA's log decay (a column and a value a head), two residuals, a gate.
+struct LogDecay {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) {
+    out[0] = -5.0f * k31::kernels::quotient(1.0f, 1.0f + expf(-(expf(in[2]) * (in[0] + in[1]))));
+  }
+};
+struct Added {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) { out[0] = in[0] + in[1] + in[2]; }
+};
+struct OfGate {
+  static __device__ __forceinline__ void phase0(const float *in, float *out) {
+    out[0] = in[1] * k31::kernels::quotient(1.0f, 1.0f + expf(-in[0]));
+  }
+};
+template <int rows> struct log_decay {
+  static constexpr Config config{.rows = rows,
+                                 .n = 12288,
+                                 .k = 128,
+                                 .epilogue = 1,
+                                 .ld_x = 128,
+                                 .extras = 2,
+                                 .extra_kind = {2, 3},
+                                 .extra_cols = {12288, 96},
+                                 .out_type = {0},
+                                 .out_ld = {12288}};
+};
+template <int rows, int n, int k, int extras> struct elements {
+  static constexpr Config config{.rows = rows,
+                                 .n = n,
+                                 .k = k,
+                                 .epilogue = 1,
+                                 .ld_x = k,
+                                 .extras = extras,
+                                 .extra_kind = {0, 0},
+                                 .extra_type = {1, 1},
+                                 .extra_ld = {n, n},
+                                 .out_type = {1},
+                                 .out_ld = {n}};
+};
+template <class S, class R> void time_epilogue(const char *name) {
+  constexpr Config c = S::config;
+  constexpr bool by_element = c.extra_kind[0] == 0;
+  constexpr DType out_type = (DType)c.out_type[0];
+  Tensor x(DType::bf16, c.rows, c.k), w(DType::bf16, c.n, c.k), out(out_type, c.rows, c.n), count(DType::i32, 1, 1),
+      first(by_element ? DType::bf16 : DType::f32, by_element ? c.rows : 1, c.n),
+      second(by_element ? DType::bf16 : DType::f32, by_element ? c.rows : 1, by_element ? c.n : c.extra_cols[1]);
+  x.fill_fast(), w.fill_fast(0.02f), first.fill_fast(), second.fill_fast(), count.set(0, 0, c.rows);
+  Args args{x.device(),
+            w.device(),
+            count.device<int32_t>(),
+            {first.device(), c.extras > 1 ? second.device() : out.device(), out.device()}};
+  report(std::string(name) + ", " + std::to_string(c.rows) + " x " + std::to_string(c.n) + " x " + std::to_string(c.k),
+         time_us([&](int) { start<S, Chosen<S>, R>(args); }),
+         2.0 * c.n * c.k + 2.0 * c.rows * c.k +
+             (double)c.rows * c.n * (bytes_of_type(out_type) + (by_element ? 2 * c.extras : 0)),
+         2.0 * c.rows * c.n * c.k);
+}
+} // namespace
+
+K31_CUDA_TEST("nn.linear.time_epilogues") {
+  if (!timing())
+    return;
+  time_epilogue<log_decay<8192>, LogDecay>("log decay"), time_epilogue<log_decay<64>, LogDecay>("log decay");
+  time_epilogue<elements<8192, 7168, 6144, 2>, Added>("two residuals");
+  time_epilogue<elements<8192, 12288, 7168, 1>, OfGate>("a gate"), time_epilogue<elements<64, 1536, 7168, 1>, OfGate>("a gate");
+}
