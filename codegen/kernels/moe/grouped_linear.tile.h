@@ -58,8 +58,9 @@ constexpr Candidates<Tile> candidates(const Config &c) {
   for (int32_t bm : {32, 64, 128})
     if (!c.mxfp4)
       all.add(wide_tile(bm));
-  if (c.mxfp4 && c.experts <= kDecodedExperts)
-    all.add(decoded_tile(96)); // which multiplies fewer rows where an expert has fewer: all buckets share an image
+  for (int32_t bm : {48, 96}) // each multiplies fewer rows where an expert has fewer
+    if (c.mxfp4 && c.experts <= kDecodedExperts)
+      all.add(decoded_tile(bm));
   return all;
 }
 
@@ -79,6 +80,8 @@ constexpr LaunchCost cost(const Config &c, const Tile &t) {
   const double height = t.form == kDecoded ? pieces_of_expert(c, kDecodedStep) * kDecodedStep / passes : t.bm; // of a tile
   cost.math = t.form == kDecoded ? share * (double)c.k * (kDecodedColumn + height * kDecodedColumnOfRow)
                                  : share * 2 * height * t.bn * (double)c.k / kWarpFlops;
+  if (t.form == kDecoded && t.bm <= 48) // the same loops take less where registers need not hold the sums of wider ones
+    cost.math *= 0.93;
   if (c.mxfp4 && t.form == kThin) // four blocks hide each other's latencies, fewer do so less
     cost.math += passes * weights / kMultiprocessors / (kDecodedWeights * t.blocks_at_once() / 4);
   return cost;
