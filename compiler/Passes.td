@@ -15,7 +15,7 @@ def ConvertK31ToOps : Pass<"convert-k31-to-ops", "::mlir::ModuleOp"> {
 }
 
 def FuseOps : Pass<"fuse-ops", "::mlir::ModuleOp"> {
-  let summary = "level 2: maps and rows into the ops next to them, gate and up into one paired product";
+  let summary = "level 2: maps and rows into the ops next to them, gate and up into one paired product, products of the same rows into one";
 }
 
 def SelectKernels : Pass<"select-kernels", "::mlir::ModuleOp"> {

@@ -20,6 +20,8 @@ struct FuseOps : impl::FuseOpsBase<FuseOps> {
     pairProducts(module);
     fuseEpilogues(module);
     fuseRows(module);
+    // Last: a map that a product takes as its epilogue saves more than a neighbour.
+    mergeProducts(module);
     // Views and counts that only the fused maps read.
     mlir::IRRewriter rewriter(&getContext());
     (void)mlir::runRegionDCE(rewriter, module->getRegions());

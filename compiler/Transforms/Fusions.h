@@ -1,4 +1,4 @@
-// The kinds of fusion: three in the order in which fuse-ops runs them, and those of select-kernels.
+// The kinds of fusion: four in the order in which fuse-ops runs them, and those of select-kernels.
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 
@@ -11,6 +11,9 @@ void pairProducts(mlir::ModuleOp module);
 void fuseEpilogues(mlir::ModuleOp module);
 // Maps and rows that follow each other become one region.
 void fuseRows(mlir::ModuleOp module);
+// Products of the same rows that have no epilogue become one, and their weights a merged stack. Notes what was merged, and on
+// products of these rows that stay apart why.
+void mergeProducts(mlir::ModuleOp module);
 
 // attn.short_conv over q, k and v, attn.kda token by token and the nn.row on its heads as attn.kda_decode, where the target can.
 // Notes each fusion, and on an attn.kda that stays apart why.

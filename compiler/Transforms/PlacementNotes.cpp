@@ -41,8 +41,13 @@ private:
     return units;
   }
 
-  // Of all weights that an op reads the largest speaks for the rest, which are cut alike: scales, biases.
+  // Of all weights that an op reads the largest speaks for the rest, which are cut alike: scales, biases. Of a merged one each
+  // stack has a share of its own.
   void noteShare(Operation *op) {
+    if (auto linear = dyn_cast<nn::LinearOp>(op))
+      if (auto weight = linear.getW().getDefiningOp<nn::WeightOp>())
+        if (auto merged = symbols.lookup<nn::MergedStackOp>(weight.getStack()))
+          return noteShares(op, merged);
     nn::StackOp largest;
     uint64_t held = 0, most = 0;
     for (Value operand : op->getOperands())
@@ -53,17 +58,28 @@ private:
         if (!largest || bytes > most)
           largest = stack, most = bytes;
       }
-    if (largest && largest.getShardAxis())
+    if (largest && (largest.getShardAxis() || isa<nn::LinearOp>(op))) // norms, taps and tables are small; a rank reads products
       note(op, shareOf(op, largest, held));
-    else if (largest && isa<nn::LinearOp>(op)) // norms, taps and tables are small; products are what a rank reads
-      note(op,
-           {"share",
-            "whole on every rank",
-            llvm::formatv("{0} bytes; every rank needs the whole result, and parts of it would have to be gathered", held).str(),
-            {}});
+  }
+
+  void noteShares(Operation *op, nn::MergedStackOp merged) {
+    for (auto name : merged.getStacks().getAsRange<FlatSymbolRefAttr>()) {
+      auto stack = symbols.lookup<nn::StackOp>(name.getValue());
+      Note share = shareOf(op, stack, bytesOfType(cast<RankedTensorType>(stack.getType())));
+      StringRef label = name.getValue();
+      label.consume_front("stack.");
+      share.choice = (label + ": " + share.choice).str();
+      note(op, share);
+    }
   }
 
   Note shareOf(Operation *op, nn::StackOp stack, uint64_t held) {
+    if (!stack.getShardAxis())
+      return {
+          "share",
+          "whole on every rank",
+          llvm::formatv("{0} bytes; every rank needs the whole result, and parts of it would have to be gathered", held).str(),
+          {}};
     const auto type = cast<RankedTensorType>(stack.getType());
     const coll::Axis axis = *stack.getShardAxis();
     const coll::ShardOf of = *stack.getShardOf();

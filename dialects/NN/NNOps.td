@@ -60,8 +60,23 @@ def NN_StackOp : NN_Op<"stack", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
   let hasVerifier = 1;
 }
 
+def NN_MergedStackOp : NN_Op<"merged_stack", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "declares stacks whose members lie one behind the other, so that a product can read them as one weight";
+  let description = [{
+    Member i has the rows of member i of each stack, in order. Stacks have the same members, rank 2 and equal rows, and belong to
+    one merged stack at most; each keeps its own shard, and ops may still read it alone.
+
+    ```mlir
+    nn.merged_stack @merged.self_attn.qkv_proj [@stack.self_attn.qkv_proj, @stack.self_attn.f_a_proj] : tensor<832x192xbf16>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FlatSymbolRefAttr, "symbols of stacks">:$stacks,
+                       TypeAttrOf<Tensor>:$type);
+  let assemblyFormat = "$sym_name $stacks attr-dict `:` $type";
+}
+
 def NN_WeightOp : NN_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "a member of a weight stack: the value has the stack's type";
+  let summary = "a member of a weight stack, or of a merged one: the value has the stack's type";
   let arguments = (ins FlatSymbolRefAttr:$stack, Optional<Index>:$layer);
   let results = (outs Tensor:$result);
   let assemblyFormat = "$stack (`[` $layer^ `]`)? attr-dict `:` type($result)";
@@ -93,6 +108,9 @@ def NN_LinearOp : NN_Op<"linear", [Pure]> {
     The epilogue is elementwise: its first argument is the sum, then one argument an extra operand, all f32. With `pair` the
     rows of W alternate in groups of 16 between two matrices (the stack's interleave), the region takes both sums first, and
     results have N / 2 columns. `fused` names what the epilogue came from.
+
+    Without an epilogue several results share out the columns of the sums, one behind the other: products of the same rows as one,
+    whose weights are a merged stack. All results but the last have a multiple of 16 columns, the kernels' vector.
   }];
   let arguments = (ins Tensor:$x, Tensor:$w, Live:$live, Variadic<Tensor>:$extras, UnitAttr:$pair,
                        OptionalAttr<StrArrayAttr>:$fused);

@@ -30,20 +30,28 @@ LogicalResult LinearOp::verify() {
   int64_t cols = getPair() ? n / 2 : n;
   if (getResults().empty())
     return emitOpError() << "expected at least one result";
+  const bool merged = getEpilogue().empty() && getResults().size() > 1;
+  int64_t begin = 0; // column of the sums
   for (Value value : getResults()) {
     auto result = shaped(*this, "result", value, "[T, N]");
     if (failed(result) || failed(isReal(*this, "result", *result)))
       return failure();
-    if (result->getShape() != ArrayRef<int64_t>{rows, cols})
-      return emitOpError() << "result has shape " << shapeText(result->getShape()) << ", expected [" << rows << ", " << cols
-                           << "]" << (getPair() ? " (half of w's rows: pair)" : "");
+    if (merged && begin % 16)
+      return emitOpError() << "a result begins at column " << begin << " of the sums, expected a multiple of 16";
+    const int64_t own = merged ? result->getDimSize(1) : cols;
+    if (result->getShape() != ArrayRef<int64_t>{rows, own})
+      return emitOpError() << "result has shape " << shapeText(result->getShape()) << ", expected [" << rows << ", " << own << "]"
+                           << (getPair() ? " (half of w's rows: pair)" : "");
+    begin += own;
   }
+  if (merged && begin != n)
+    return emitOpError() << "the results have " << begin << " columns together, but w has " << n << " rows";
   for (auto [i, extra] : llvm::enumerate(getExtras()))
     if (failed(isBroadcast(*this, "extra operand " + std::to_string(i), extra, rows, cols)))
       return failure();
   if (getEpilogue().empty()) {
-    if (getPair() || !getExtras().empty() || getResults().size() != 1)
-      return emitOpError() << "needs an epilogue: without one there is one sum, one result, and no extra operand";
+    if (getPair() || !getExtras().empty())
+      return emitOpError() << "needs an epilogue: without one there are neither pairs nor extra operands";
     return success();
   }
   return isFusedRegion(*this, getEpilogue(), (getPair() ? 2 : 1) + getExtras().size(),

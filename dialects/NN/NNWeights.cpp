@@ -131,12 +131,50 @@ LogicalResult StackOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult MergedStackOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto type = cast<RankedTensorType>(getType());
+  if (type.getRank() != 2 || !type.hasStaticShape())
+    return emitOpError() << "expected rows of one shape, [N, K], found " << type;
+  if (getStacks().size() < 2)
+    return emitOpError() << "expected two stacks or more, found " << getStacks().size();
+  ArrayRef<int64_t> members;
+  int64_t rows = 0;
+  for (auto name : getStacks().getAsRange<FlatSymbolRefAttr>()) {
+    auto stack = symbols.lookupNearestSymbolFrom<StackOp>(*this, name);
+    if (!stack)
+      return emitOpError() << name << " is not an nn.stack";
+    auto own = cast<RankedTensorType>(stack.getType());
+    if (own.getRank() != 2 || own.getDimSize(1) != type.getDimSize(1) || own.getElementType() != type.getElementType())
+      return emitOpError() << name << " has type " << own << ", whose rows are not those of " << type;
+    if (stack.getInterleave())
+      return emitOpError() << name << " interleaves its parts";
+    auto part = symbols.lookupNearestSymbolFrom<TensorOp>(stack, cast<FlatSymbolRefAttr>(stack.getParts()[0]));
+    if (!part)
+      return success(); // the stack's own verifier reports it
+    if (rows && part.getMembers() != members)
+      return emitOpError() << name << " has members " << shapeText(part.getMembers()) << ", but the first stack has "
+                           << shapeText(members);
+    members = part.getMembers();
+    rows += own.getDimSize(0);
+  }
+  if (rows != type.getDimSize(0))
+    return emitOpError() << "the stacks give " << rows << " rows, but the type has " << type.getDimSize(0);
+  return success();
+}
+
 LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto stack = symbols.lookupNearestSymbolFrom<StackOp>(*this, getStackAttr());
+  Type type = stack ? stack.getType() : Type();
+  if (auto merged = symbols.lookupNearestSymbolFrom<MergedStackOp>(*this, getStackAttr())) {
+    type = merged.getType();
+    stack = symbols.lookupNearestSymbolFrom<StackOp>(merged, cast<FlatSymbolRefAttr>(merged.getStacks()[0]));
+    if (!stack)
+      return success(); // the merged stack's own verifier reports it
+  }
   if (!stack)
     return emitOpError() << getStackAttr() << " is not an nn.stack";
-  if (stack.getType() != getResult().getType())
-    return emitOpError() << "has type " << getResult().getType() << ", but " << getStackAttr() << " has type " << stack.getType();
+  if (type != getResult().getType())
+    return emitOpError() << "has type " << getResult().getType() << ", but " << getStackAttr() << " has type " << type;
   auto part = symbols.lookupNearestSymbolFrom<TensorOp>(stack, cast<FlatSymbolRefAttr>(stack.getParts()[0]));
   if (!part)
     return success(); // the stack's own verifier reports it

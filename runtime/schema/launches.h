@@ -1,6 +1,8 @@
-// Which launches a plan's commands have.
+// Which launches a plan's commands have, and what their outputs are called.
 #pragma once
 #include "runtime/schema/plan_generated.h"
+#include <string>
+#include <string_view>
 
 namespace k31::plan {
 
@@ -16,6 +18,22 @@ inline const Launch *launch_of(const Entry &entry, uint32_t i) {
     if (const auto *c = entry.commands()->GetAs<Collective>(i); has_row(*c))
       return c->launch();
   return nullptr;
+}
+
+// The label of output i of a launch: that of the launch. Products that were merged are labelled
+// "layers.5.self_attn.qkv_proj+self_attn.g_proj"; output 1 of such a launch is "layers.5.self_attn.g_proj".
+inline std::string output_label(std::string_view label, uint32_t i) {
+  std::string layer;
+  if (constexpr std::string_view prefix = "layers."; label.starts_with(prefix))
+    layer = label.substr(0, label.find('.', prefix.size()) + 1);
+  for (uint32_t part = 0;; ++part) {
+    const size_t end = label.find('+');
+    if (part == i)
+      return (part ? layer : "") + std::string(label.substr(0, end));
+    if (end == label.npos)
+      return part ? layer + std::string(label) : std::string(label);
+    label.remove_prefix(end + 1);
+  }
 }
 
 } // namespace k31::plan

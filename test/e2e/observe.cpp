@@ -1,10 +1,11 @@
 // k31-e2e observe: one prompt in the last slot and the last blocks, in chunks. Writes
-//   LABEL, LABEL#1 ...        the outputs of the launches of the kernels asked for: live rows of all chunks, as bytes
+//   LABEL, LABEL#1 ...        the outputs of the launches of the kernels asked for: live rows of all chunks, as bytes; each
+//                             product of those that were merged under its own label
 //   state.LAYER.KIND          the sequence's cache afterwards: a row a position (latent, index) or a row (kda, conv), as bytes
 #include "runtime/base/cat.h"
 #include "runtime/engine/batch.h"
 #include "runtime/engine/session_executor.h"
-#include "runtime/schema/plan_generated.h"
+#include "runtime/schema/launches.h"
 #include "test/e2e/e2e.h"
 #include <algorithm>
 
@@ -74,7 +75,8 @@ Result<void> observe(const Options &options) {
       if (arg.access() != plan::Access::write || session->plan().arenas()->Get(arg.arena())->kind() == plan::ArenaKind::workspace)
         continue;
       const uint64_t row_bytes = args[i].size() / rows;
-      out.append(launch.label()->str() + (outputs ? cat("#", outputs) : ""), args[i].first(live * row_bytes), row_bytes);
+      const std::string all = launch.label()->str(), own = plan::output_label(all, outputs);
+      out.append(own + (outputs && own == all ? cat("#", outputs) : ""), args[i].first(live * row_bytes), row_bytes);
       ++outputs;
     }
   });

@@ -144,17 +144,22 @@ class Bench:
             print(f"  {op['ms']:9.2f} ms {op['gb_per_s']:6.2f} GB/s  {op['op']}")
 
     def products(self):
-        """Rows of W, K and rows of x of each product by its label; `experts` counts matrices."""
+        """Rows of W, K and rows of x of each product by its label, those of merged ones by their parts; `experts` counts matrices."""
         with open(os.path.join(self.o.slice, "config.json")) as file:
             c = json.load(file)["text_config"]
         h, heads = c["hidden_size"], c["num_attention_heads"]
         d, kda = heads * c["v_head_dim"], c["linear_attn_config"]["num_heads"] * c["linear_attn_config"]["head_dim"]
         latent, inner, shared = c["routed_expert_hidden_size"], c["moe_intermediate_size"], c["moe_intermediate_size"] * c["num_shared_experts"]
         each = self.o.rows * c["num_experts_per_token"] // c["num_experts"]  # rows of an expert when all get the same
+        dsa = c.get("dsa_config") or {"num_heads": 0, "head_dim": 0}
         one = {"self_attn.qkv_proj": (3 * kda, h), "self_attn.g_proj": (d, h), "self_attn.o_proj": (h, d),
+               "self_attn.f_a_proj": (c["linear_attn_config"]["head_dim"], h),
                "self_attn.q_b_proj": (heads * (c["qk_nope_head_dim"] + c["qk_rope_head_dim"]), c["q_lora_rank"]),
-               "self_attn.q_a_proj": (c["q_lora_rank"], h), "mlp.gate_up_proj": (2 * c["intermediate_size"], h),
-               "mlp.down_proj": (h, c["intermediate_size"]), "block_sparse_moe.routed_expert_down_proj": (latent, h),
+               "self_attn.q_a_proj": (c["q_lora_rank"], h), "self_attn.kv_a_proj_with_mqa": (c["kv_lora_rank"] + c["qk_rope_head_dim"], h),
+               "self_attn.indexer.wk": (dsa["head_dim"], h), "self_attn.indexer.weights_proj": (dsa["num_heads"], h),
+               "self_attn.indexer.wq_b": (dsa["num_heads"] * dsa["head_dim"], c["q_lora_rank"]),
+               "mlp.gate_up_proj": (2 * c["intermediate_size"], h), "mlp.down_proj": (h, c["intermediate_size"]),
+               "block_sparse_moe.routed_expert_down_proj": (latent, h), "block_sparse_moe.gate": (c["num_experts"], h),
                "block_sparse_moe.routed_expert_up_proj": (h, latent), "block_sparse_moe.shared_experts.gate_up_proj": (2 * shared, h),
                "block_sparse_moe.shared_experts.down_proj": (h, shared)}
         experts = {"block_sparse_moe.experts.w13": (2 * inner, latent), "block_sparse_moe.experts.w2": (latent, inner)}
@@ -169,10 +174,14 @@ class Bench:
         run = runs[-1]
         print(f"slice, prefill of {run['tokens']} tokens: {run['median_ms']:.0f} ms, {run['tokens_per_s']:.0f} tokens/s")
         ours, theirs = 0, 0
-        for name, (n, k, rows, count) in self.products().items():
-            ops = [op for op in run["ops"] if op["op"].endswith(name)]
-            if not ops:
-                continue
+        products = self.products()
+        found = {}  # launches by the names of their parts
+        for op in run["ops"]:
+            names = tuple(next((name for name in products if part.endswith(name)), None) for part in op["op"].split("+"))
+            if None not in names:
+                found.setdefault(names, []).append(op)
+        for names, ops in found.items():
+            n, (_, k, rows, count), name = sum(products[part][0] for part in names), products[names[0]], "+".join(names)
             launches, ms = sum(op["launches"] for op in ops), sum(op["ms"] for op in ops)
             x, w = torch.randn(rows, k).to(torch.bfloat16), torch.randn(n, k).to(torch.bfloat16)
             torch.mm(x, w.t())

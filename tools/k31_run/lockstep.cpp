@@ -193,7 +193,9 @@ private:
       return;
     const auto a = outputs(plan, launch, args), b = outputs(reference, *pair->second, gate.args());
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      options.compare({&launch, pair->second, a[i].first, a[i].second, b[i].second});
+      options.compare({&launch, pair->second, a[i].first,
+                       launch.label() ? plan::output_label(launch.label()->string_view(), uint32_t(i)) : "", a[i].second,
+                       b[i].second});
   }
 
   static std::vector<std::pair<uint32_t, Values>> outputs(const Session &session, const plan::Launch &launch, Args args) {

@@ -13,6 +13,7 @@ namespace k31::run {
 struct Pair {
   const plan::Launch *plan = nullptr, *reference = nullptr;
   uint32_t output = 0; // number among the launch's arguments
+  std::string label;   // of this output
   Values a, b;         // what the plan's and the reference's launch wrote to that argument
 };
 

@@ -153,10 +153,9 @@ private:
   }
 
   void add(const Pair &pair) {
-    const std::string label = pair.plan->label() ? pair.plan->label()->str() : "";
     if (pair.a.columns != pair.b.columns) {
       if (shapes.size() < 8)
-        shapes.push_back(cat(label, ": ", pair.a.shape(), " and ", pair.b.shape()));
+        shapes.push_back(cat(pair.label, ": ", pair.a.shape(), " and ", pair.b.shape()));
       return;
     }
     const Difference d = compare(pair.a, pair.b);
@@ -164,8 +163,9 @@ private:
     if (!wrong && !(d.relative > 0 && options.all) && !(d.relative > worst))
       return;
     worst = std::max(worst, d.relative);
-    rows.push_back({label, kernel(*plan, *pair.plan), kernel(*reference, *pair.reference), pair.a.shape(), pair.b.shape(), entry,
-                    pair.output, pair.a.columns, d.compared ? pair.a.text(d.at) : "", d.compared ? pair.b.text(d.at) : "", d});
+    rows.push_back({pair.label, kernel(*plan, *pair.plan), kernel(*reference, *pair.reference), pair.a.shape(), pair.b.shape(),
+                    entry, pair.output, pair.a.columns, d.compared ? pair.a.text(d.at) : "", d.compared ? pair.b.text(d.at) : "",
+                    d});
   }
 
   static std::string kernel(const Session &session, const plan::Launch &launch) {

@@ -14,9 +14,12 @@ WeightReaders::WeightReaders(const plan::Plan &plan) {
 
 std::vector<std::string> WeightReaders::of(const plan::WeightStack &stack) const {
   std::set<std::string> names;
+  // A launch reads a member from its begin on, or from this part of it on.
+  const uint64_t begin = stack.layout()->group_begin() * stack.layout()->dest_row_bytes();
   for (uint32_t i = 0; i < std::max<uint32_t>(stack.members()->size(), 1); ++i)
-    if (auto found = byPlace.find({stack.arena(), stack.dest() + i * stack.stride()}); found != byPlace.end())
-      names.insert(found->second.begin(), found->second.end());
+    for (const uint64_t at : {uint64_t(0), begin})
+      if (auto found = byPlace.find({stack.arena(), stack.dest() + i * stack.stride() + at}); found != byPlace.end())
+        names.insert(found->second.begin(), found->second.end());
   return {names.begin(), names.end()};
 }
 

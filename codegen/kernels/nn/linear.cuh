@@ -12,10 +12,23 @@ template <Config c, class Region> struct Epilogue {
   static constexpr int32_t kCols = c.pair ? c.n / 2 : c.n;
   const Args &args;
 
+  // Without an epilogue: calls f(number of the output as a constant, column of it) for the output that has column `col` of the
+  // sums.
+  template <class F> K31_DEVICE static void at_output(int32_t col, F f) {
+    for_index<c.outputs>([&](auto index) {
+      constexpr int32_t kBegin = output_begin(c, decltype(index)::value), kEnd = kBegin + c.out_ld[decltype(index)::value];
+      if (c.outputs == 1 || (col >= kBegin && col < kEnd))
+        f(index, col - kBegin);
+    });
+  }
+
   // The outputs of one element, `second` being the other matrix's sum with `pair`.
   K31_DEVICE void operator()(int64_t row, int32_t col, float first, float second) const {
     if constexpr (!c.epilogue) {
-      store<(DType)c.out_type[0]>(args.tail[c.extras], row * c.out_ld[0] + col, first);
+      at_output(col, [&](auto index, int32_t at) {
+        constexpr int I = decltype(index)::value;
+        store<(DType)c.out_type[I]>(args.tail[c.extras + I], row * c.out_ld[I] + at, first);
+      });
     } else {
       constexpr int kSums = c.pair ? 2 : 1;
       float in[kSums + c.extras], out[c.outputs];
@@ -40,8 +53,8 @@ template <Config c, class Region> struct Epilogue {
   K31_DEVICE void operator()(int64_t row, const int32_t (&col)[G], const float2 (&first)[G], const float2 (&second)[G]) const {
     if constexpr (!c.epilogue) {
 #pragma unroll
-      for (int i = 0; i < G; ++i)
-        put<0>(row, col[i], first[i]);
+      for (int i = 0; i < G; ++i) // outputs begin at even columns: both of a pair are in one
+        at_output(col[i], [&](auto index, int32_t at) { put<decltype(index)::value>(row, at, first[i]); });
     } else {
       constexpr int kSums = c.pair ? 2 : 1;
       float in[2 * G][kSums + c.extras], out[2 * G][c.outputs];

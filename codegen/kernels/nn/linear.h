@@ -3,6 +3,9 @@
 // The epilogue is a fused region, elementwise over the output: element 0 (and 1 with `pair`) is the sum, then one element an
 // extra operand. With `pair` the rows of W alternate in groups of 16 (16 of the first matrix, 16 of the second), the region
 // takes both sums, and the outputs have N / 2 columns.
+//
+// Without an epilogue several outputs share out the columns of the sums: output i has the next out_ld[i] of them, and each begins
+// at a multiple of 16. They are products of the same rows in one launch; x is read once.
 #pragma once
 #include "codegen/kernels/common/row_operand.h"
 
@@ -34,6 +37,23 @@ struct Config {
         f("out_ld", &Config::out_ld);
   }
 };
+
+// Without an epilogue: the column of the sums with which output i begins, and the output that has column `col`.
+constexpr int32_t output_begin(const Config &c, int32_t i) {
+  int32_t begin = 0;
+  for (int32_t before = 0; before < i; ++before)
+    begin += c.out_ld[before];
+  return begin;
+}
+struct OutputColumn {
+  int32_t output, col;
+};
+constexpr OutputColumn output_column(const Config &c, int32_t col) {
+  int32_t output = 0;
+  for (; output + 1 < c.outputs && col >= c.out_ld[output]; ++output)
+    col -= c.out_ld[output];
+  return {output, col};
+}
 
 struct Args {
   const void *x;                // [T, K]

@@ -43,8 +43,11 @@ K31_INLINE void finish_row(const Args *args, int64_t row, int64_t unit, const fl
   const Config &c = k31_config;
   int64_t col = unit * kLanes;
   int n = out_cols() - col < kLanes ? (int)(out_cols() - col) : kLanes;
-  if (!c.epilogue)
-    return store_part(args->tail[c.extras], (DType)c.out_type[0], row * c.out_ld[0] + col, load_vector<f32x16>(sums), n);
+  if (!c.epilogue) {
+    const auto [output, at] = output_column(c, (int32_t)col);
+    return store_part(args->tail[c.extras + output], (DType)c.out_type[output], row * c.out_ld[output] + at,
+                      load_vector<f32x16>(sums), n);
+  }
   float in[(2 + kMaxOperands) * kLanes], out[kMaxOperands * kLanes];
   memcpy(in, sums, kLanes * sizeof(float));
   if (c.pair)

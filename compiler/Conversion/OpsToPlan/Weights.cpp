@@ -1,4 +1,5 @@
-// nn.stack to plan.weights: a stack's members follow each other in the weights arena, its parts share each member's rows.
+// nn.stack to plan.weights: a stack's members follow each other in the weights arena, its parts share each member's rows. Those
+// of a merged stack share its members' rows in the same way.
 #include "compiler/Conversion/OpsToPlan/OpsToPlan.h"
 #include "compiler/Sizes.h"
 #include "dialects/Support/Pattern.h"
@@ -43,11 +44,11 @@ public:
   StackBuilder(nn::StackOp stack, SymbolTable &symbols, OpBuilder &builder, int64_t stage, std::set<int64_t> layers)
       : stack(stack), symbols(symbols), builder(builder), stage(stage), layers(std::move(layers)) {}
 
-  // Places the stack at `begin` and declares its parts.
-  FailureOr<Place> build(int64_t begin) {
-    place.begin = begin;
+  // Places the stack in members that begin at `begin`, `stride` apart, behind `rows` rows of others, and declares its parts.
+  FailureOr<Place> build(int64_t begin, int64_t stride, int64_t rows) {
     place.type = cast<RankedTensorType>(stack.getType());
-    place.stride = aligned(byteSize(place.type));
+    place.stride = stride, run = begin, rowsBefore = rows;
+    place.begin = rows ? begin + rows * byteSize(place.type) / place.type.getDimSize(0) : begin;
     SmallVector<nn::TensorOp> parts;
     for (Attribute part : stack.getParts()) {
       auto tensor = symbols.lookup<nn::TensorOp>(cast<FlatSymbolRefAttr>(part).getValue());
@@ -75,7 +76,8 @@ private:
   int64_t stage;
   std::set<int64_t> layers;
   Place place;
-  SmallVector<int64_t> chosen; // numbers of the members among those of the tensors
+  int64_t run = 0, rowsBefore = 0; // where its first member's rows are counted from, and how many others come first
+  SmallVector<int64_t> chosen;     // numbers of the members among those of the tensors
 
   planir::MeshAxisAttr shardAxis() {
     if (std::optional<coll::Axis> axis = stack.getShardAxis())
@@ -113,7 +115,7 @@ private:
                << interleave << " rows, but part " << index << " has " << rows.count << " rows";
     } else {
       rows.group = rows.groupStride = rows.count;
-      rows.groupBegin = 0;
+      rows.groupBegin = rowsBefore;
       for (int64_t before : stack.getRows().take_front(index))
         rows.groupBegin += before;
     }
@@ -168,7 +170,7 @@ private:
     };
     if (!experts) {
       declare(part.getPattern(), SmallVector<int32_t>(place.members.begin(), place.members.end()),
-              numbered ? ArrayRef(chosen) : ArrayRef<int64_t>{0}, place.begin, place.stride);
+              numbered ? ArrayRef(chosen) : ArrayRef<int64_t>{0}, run, place.stride);
       return success();
     }
     SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, expertCount));
@@ -182,26 +184,88 @@ private:
   }
 };
 
+// Stacks whose members lie one behind the other: one, or those of a merged stack.
+struct Run {
+  SmallVector<nn::StackOp> stacks;
+  nn::MergedStackOp merged;
+
+  // Layers by what names the run; nothing when no entry does.
+  std::optional<std::set<int64_t>> usedBy(const Usage &usage) {
+    std::optional<std::set<int64_t>> layers;
+    auto add = [&](StringRef name) {
+      if (auto used = usage.find(name); used != usage.end()) {
+        layers = layers.value_or(std::set<int64_t>());
+        layers->insert(used->second.begin(), used->second.end());
+      }
+    };
+    for (nn::StackOp stack : stacks)
+      add(stack.getSymName());
+    if (merged)
+      add(merged.getSymName());
+    return layers;
+  }
+  int64_t memberBytes() {
+    int64_t bytes = 0;
+    for (nn::StackOp stack : stacks)
+      bytes += byteSize(cast<RankedTensorType>(stack.getType()));
+    return bytes;
+  }
+};
+
+SmallVector<Run> runsOf(ModuleOp module, SymbolTable &symbols) {
+  DenseMap<Operation *, nn::MergedStackOp> mergedOf;
+  for (auto merged : module.getOps<nn::MergedStackOp>())
+    for (auto name : merged.getStacks().getAsRange<FlatSymbolRefAttr>())
+      mergedOf[symbols.lookup(name.getValue())] = merged;
+  SmallVector<Run> runs;
+  DenseMap<Operation *, size_t> known; // by the merged stack
+  for (auto stack : module.getOps<nn::StackOp>()) {
+    nn::MergedStackOp merged = mergedOf.lookup(stack);
+    if (!merged) {
+      runs.push_back({{stack}, merged});
+    } else if (known.try_emplace(merged, runs.size()).second) {
+      Run &run = runs.emplace_back();
+      run.merged = merged;
+      for (auto name : merged.getStacks().getAsRange<FlatSymbolRefAttr>())
+        run.stacks.push_back(symbols.lookup<nn::StackOp>(name.getValue()));
+    }
+  }
+  return runs;
+}
+
 } // namespace
 
 FailureOr<int64_t> to_plan::buildWeights(ModuleOp module, OpBuilder &builder, ArrayRef<Usage> stages,
                                          SmallVectorImpl<Places> &places) {
   SymbolTable symbols(module);
-  SmallVector<nn::StackOp> stacks = llvm::to_vector(module.getOps<nn::StackOp>());
+  SmallVector<Run> runs = runsOf(module, symbols);
   int64_t bytes = 0;
   for (auto [stage, usage] : llvm::enumerate(stages)) {
     Places &own = places.emplace_back();
     int64_t end = 0;
-    for (nn::StackOp stack : stacks) {
-      auto used = usage.find(stack.getSymName());
-      if (used == usage.end())
+    for (Run &run : runs) {
+      const std::optional<std::set<int64_t>> used = run.usedBy(usage);
+      if (!used)
         continue;
       const bool all = stages.size() == 1; // what the model has, whatever the entries name
-      FailureOr<Place> place = StackBuilder(stack, symbols, builder, stage, all ? std::set<int64_t>() : used->second).build(end);
-      if (failed(place))
-        return failure();
-      end += place->stride * std::max<int64_t>(place->members.size(), 1);
-      own[stack.getSymName()] = std::move(*place);
+      const int64_t stride = aligned(run.memberBytes());
+      int64_t rows = 0;
+      Place first;
+      for (nn::StackOp stack : run.stacks) {
+        FailureOr<Place> place =
+            StackBuilder(stack, symbols, builder, stage, all ? std::set<int64_t>() : *used).build(end, stride, rows);
+        if (failed(place))
+          return failure();
+        if (!rows)
+          first = *place;
+        rows += place->type.getDimSize(0);
+        own[stack.getSymName()] = std::move(*place);
+      }
+      if (run.merged) {
+        Place &whole = own[run.merged.getSymName()] = first;
+        whole.type = cast<RankedTensorType>(run.merged.getType());
+      }
+      end += stride * std::max<int64_t>(first.members.size(), 1);
     }
     bytes = std::max(bytes, end);
   }

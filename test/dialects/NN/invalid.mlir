@@ -159,6 +159,30 @@ func.func @f(%x: tensor<8x32xbf16>, %w: tensor<64x32xbf16>, %live: tensor<1xi32>
 
 // -----
 
+func.func @f(%x: tensor<8x32xbf16>, %w: tensor<64x32xbf16>, %live: tensor<1xi32>) {
+  // expected-error @below {{a result begins at column 24 of the sums, expected a multiple of 16}}
+  %0:2 = nn.linear %x, %w live %live : (tensor<8x32xbf16>, tensor<64x32xbf16>, tensor<1xi32>) -> (tensor<8x24xbf16>, tensor<8x40xbf16>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %w: tensor<64x32xbf16>, %live: tensor<1xi32>) {
+  // expected-error @below {{the results have 48 columns together, but w has 64 rows}}
+  %0:2 = nn.linear %x, %w live %live : (tensor<8x32xbf16>, tensor<64x32xbf16>, tensor<1xi32>) -> (tensor<8x32xbf16>, tensor<8x16xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %w: tensor<64x32xbf16>, %live: tensor<1xi32>) {
+  // expected-error @below {{result has shape [4, 32], expected [8, 32]}}
+  %0:2 = nn.linear %x, %w live %live : (tensor<8x32xbf16>, tensor<64x32xbf16>, tensor<1xi32>) -> (tensor<4x32xbf16>, tensor<8x32xf32>)
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<8x32xbf16>, %w: tensor<64x32xbf16>, %live: tensor<1xi32>, %e: tensor<64xf32>) {
   // expected-error @below {{needs an epilogue}}
   %0 = nn.linear %x, %w live %live extras %e : (tensor<8x32xbf16>, tensor<64x32xbf16>, tensor<1xi32>, tensor<64xf32>) -> tensor<8x64xbf16>

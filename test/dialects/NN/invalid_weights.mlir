@@ -188,3 +188,95 @@ nn.stack @s [@a] rows [32] shard tp columns : tensor<32x8xf32>
 nn.tensor @e "e.{}.{}" members [0] files [0] offsets [0, 8] : tensor<2x32x4xf32>
 // expected-error @below {{part @e has 2 experts, but the stack's type is}}
 nn.stack @s [@e] rows [32] shard ep members : tensor<3x32x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+// expected-error @below {{expected two stacks or more, found 1}}
+nn.merged_stack @m [@s] : tensor<32x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+// expected-error @below {{@a is not an nn.stack}}
+nn.merged_stack @m [@s, @a] : tensor<64x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+// expected-error @below {{the stacks give 48 rows, but the type has 64}}
+nn.merged_stack @m [@s, @t] : tensor<64x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+// expected-error @below {{expected rows of one shape, [N, K], found 'tensor<192xf32>'}}
+nn.merged_stack @m [@s, @t] : tensor<192xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.stack @o [@b] rows [32] : tensor<32x4xf32>
+// expected-error @below {{@o has members [0], but the first stack has [0, 1]}}
+nn.merged_stack @m [@s, @o] : tensor<64x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.stack @o [@a] rows [32] shard tp columns : tensor<32x2xf32>
+// expected-error @below {{@o has type 'tensor<32x2xf32>', whose rows are not those of 'tensor<64x4xf32>'}}
+nn.merged_stack @m [@s, @o] : tensor<64x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.stack @o [@a, @a] rows [32, 32] interleave 16 : tensor<64x4xf32>
+// expected-error @below {{@o interleaves its parts}}
+nn.merged_stack @m [@s, @o] : tensor<96x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.merged_stack @m [@s, @t] : tensor<48x4xf32>
+func.func @f(%l: index) {
+  // expected-error @below {{has type 'tensor<32x4xf32>', but @m has type 'tensor<48x4xf32>'}}
+  %0 = nn.weight @m[%l] : tensor<32x4xf32>
+  return
+}
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.merged_stack @m [@s, @t] : tensor<48x4xf32>
+func.func @f() {
+  // expected-error @below {{@m has one member a layer: expected `[%layer]`}}
+  %0 = nn.weight @m : tensor<48x4xf32>
+  return
+}

@@ -22,6 +22,8 @@ nn.stack @gate_up [@q, @k] rows [64, 64] interleave 16 : tensor<128x32xbf16>
 nn.stack @some.heads [@q] rows [32] shard tp rows : tensor<32x32xbf16>
 // CHECK: nn.stack @part [@q] rows [64] shard tp columns : tensor<64x16xbf16>
 nn.stack @part [@q] rows [64] shard tp columns : tensor<64x16xbf16>
+// CHECK: nn.merged_stack @merged.qk [@qk, @some.heads] : tensor<144x32xbf16>
+nn.merged_stack @merged.qk [@qk, @some.heads] : tensor<144x32xbf16>
 nn.stack @conv.all [@conv, @conv] rows [64, 64] : tensor<128x4xf32>
 nn.stack @decay [@A_log] rows [4] : tensor<4xf32>
 nn.stack @w13 [@w1, @w3] rows [32, 32] interleave 16 : tensor<2x64x32xf4E2M1FN>
@@ -37,6 +39,10 @@ func.func @dense(%ids: tensor<8xi32>, %live: tensor<1xi32>, %layer: index, %gain
   %x = nn.embed %ids in %table live %live : (tensor<8xi32>, tensor<96x32xbf16>, tensor<1xi32>) -> tensor<8x32xbf16>
   // CHECK: nn.linear [[X]], [[W]] live %{{[^ ]+}} : (tensor<8x32xbf16>, tensor<128x32xbf16>, tensor<1xi32>) -> tensor<8x128xbf16>
   %plain = nn.linear %x, %w live %live : (tensor<8x32xbf16>, tensor<128x32xbf16>, tensor<1xi32>) -> tensor<8x128xbf16>
+  // CHECK: [[M:%.+]] = nn.weight @merged.qk[%{{.+}}] : tensor<144x32xbf16>
+  // CHECK: nn.linear [[X]], [[M]] live %{{[^ ]+}} : (tensor<8x32xbf16>, tensor<144x32xbf16>, tensor<1xi32>) -> (tensor<8x112xbf16>, tensor<8x32xf32>)
+  %merged = nn.weight @merged.qk[%layer] : tensor<144x32xbf16>
+  %qk, %heads = nn.linear %x, %merged live %live : (tensor<8x32xbf16>, tensor<144x32xbf16>, tensor<1xi32>) -> (tensor<8x112xbf16>, tensor<8x32xf32>)
   // CHECK:      [[GU:%.+]]:2 = nn.linear [[X]], [[W]] live %{{.+}} extras %{{.+}}, %{{.+}} pair fused ["glu", "add"] epilogue {
   // CHECK-NEXT: ^bb0(%{{.+}}: f32, %{{.+}}: f32, %{{.+}}: f32, %{{.+}}: f32):
   // CHECK:        nn.yield %{{.+}}, %{{.+}} : f32, f32

@@ -114,6 +114,54 @@ static_assert(Chosen<thin>::tile.form == k31::kernels::kThin && Chosen<wide64>::
 
 } // namespace
 
+namespace {
+
+// Three outputs share out the columns of the sums: 48, 16 and the rest of `n`, bf16, f32 and bf16.
+template <int32_t rows, int32_t n, int32_t k, DType w_type = DType::bf16> struct parts {
+  static constexpr Config config{.rows = rows,
+                                 .n = n,
+                                 .k = k,
+                                 .w_type = w_type,
+                                 .ld_x = k + 8,
+                                 .outputs = 3,
+                                 .out_type = {1, 0, 1},
+                                 .out_ld = {48, 16, n - 64}};
+};
+template <class S, class T = Chosen<S>> void product_of_parts(int live) {
+  constexpr Config c = S::config;
+  Tensor x(c.x_type, c.rows, c.k, c.ld_x), w(c.w_type, c.n, c.k), count(DType::i32, 1, 1);
+  x.fill_normal(), w.fill_normal(1 / std::sqrt((float)c.k)), count.set(0, 0, live);
+  Tensor out[3] = {{(DType)c.out_type[0], c.rows, c.out_ld[0]},
+                   {(DType)c.out_type[1], c.rows, c.out_ld[1]},
+                   {(DType)c.out_type[2], c.rows, c.out_ld[2]}};
+  Args args{};
+  args.x = x.device(), args.w = w.device(), args.live = count.device<int32_t>();
+  for (int i = 0; i < 3; ++i)
+    args.tail[i] = out[i].device();
+  start<S, T, k31::kernels::NoRegion>(args);
+  for (int i = 0; i < 3; ++i)
+    expect_close(
+        out[i], live,
+        [&](int64_t r, int64_t col) {
+          double sum = 0;
+          for (int k = 0; k < c.k; ++k)
+            sum += x.at(r, k) * w.at(output_begin(c, i) + col, k);
+          return sum;
+        },
+        2e-4);
+}
+static_assert(Chosen<parts<8, 200, 520>>::tile.form == k31::kernels::kThin);
+static_assert(Chosen<parts<64, 85, 1096>>::tile.split > 1 && Chosen<parts<200, 264, 200>>::tile.form == k31::kernels::kMapped);
+
+} // namespace
+
+K31_CUDA_TEST("nn.linear.parts") {
+  product_of_parts<parts<8, 200, 520>>(7), product_of_parts<parts<64, 85, 1096>>(50), product_of_parts<parts<64, 72, 7168>>(64);
+  product_of_parts<parts<64, 6272, 328>>(63), product_of_parts<parts<200, 264, 200>>(190),
+      product_of_parts<parts<64, 84, 328>>(0);
+  product_of_parts<parts<200, 280, 328>, mapped<128, 96>>(131), product_of_parts<parts<64, 200, 328>, cluster<64, 48, 3>>(64);
+  product_of_parts<parts<20, 101, 72, DType::f32>>(19);
+}
 K31_CUDA_TEST("nn.linear.thin") { product<thin>(1), product<thin>(5), product<thin>(8), product<thin16>(13); }
 K31_CUDA_TEST("nn.linear.thin_pairs") { product<pairs, Chosen<pairs>, Gated>(7); }
 K31_CUDA_TEST("nn.linear.more_rows") { product<wide64>(64), product<wide64>(37), product<wide200>(200), product<wide200>(129); }

@@ -46,6 +46,43 @@ void check_plain(const Case &t) {
   expect_close(y, t.live, [&](int64_t r, int64_t c) { return dot(x, r, w, c); }, 2e-5);
 }
 
+// Three outputs of other types share out the columns of the sums: the same bits as three products.
+void check_parts(int live, int k, DType w_type, uint32_t tasks) {
+  constexpr int kCols[] = {48, 16, 21};
+  constexpr DType kTypes[] = {bf16, f32, bf16};
+  SCOPED_TRACE(::testing::Message() << "live " << live << " k " << k << " w " << (int)w_type << " tasks " << tasks);
+  Tensor x(bf16, 20, k, k + 3), w(w_type, 85, k);
+  x.fill_normal(1, live), w.fill_normal(1 / std::sqrt((float)k));
+  k31_config = Config{};
+  k31_config.rows = 20, k31_config.n = 85, k31_config.k = k, k31_config.ld_x = (int)x.ld();
+  k31_config.x_type = bf16, k31_config.w_type = w_type;
+  Config one = k31_config;
+  k31_config.outputs = 3;
+  std::vector<Tensor> parts;
+  int32_t count = live;
+  Args args{x.data(), w.data(), &count, {}};
+  for (int i = 0; i < 3; ++i) {
+    parts.emplace_back(kTypes[i], 20, kCols[i]);
+    k31_config.out_type[i] = (int)kTypes[i], k31_config.out_ld[i] = kCols[i];
+    args.tail[i] = parts[i].data();
+  }
+  launch(k31_entry, args, tasks);
+  for (int i = 0, begin = 0; i < 3; begin += kCols[i++]) {
+    Tensor alone(kTypes[i], 20, kCols[i]);
+    k31_config = one;
+    k31_config.n = kCols[i], k31_config.out_type[0] = (int)kTypes[i], k31_config.out_ld[0] = kCols[i];
+    Args own{x.data(), (const char *)w.data() + (int64_t)begin * k * (w_type == f32 ? 4 : 2), &count, {alone.data()}};
+    launch(k31_entry, own, 1);
+    expect_close(parts[i], live, [&](int64_t r, int64_t c) { return alone.at(r, c); }, 0);
+  }
+}
+
+TEST(Linear, OutputsShareOutColumns) {
+  for (int live : {0, 1, 3, 7, 12, 20}) // by tiles of few rows, and by panels where there are AMX tiles
+    for (uint32_t tasks : {1u, 4u})
+      for (int k : {96, 100})
+        check_parts(live, k, bf16, tasks), check_parts(live, k, f32, tasks);
+}
 TEST(Linear, EveryRowCountOfATile) {
   for (int live = 1; live <= 14; ++live)
     check_plain({.rows = 16, .live = live, .n = 48, .k = 96});
