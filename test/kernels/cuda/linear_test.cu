@@ -285,6 +285,53 @@ K31_CUDA_TEST("nn.linear.time_few") {
       time_linear<64, 4608, 7168, cluster<64, 96, 2>>(), time_linear<64, 3584, 7168, mapped<64, 32>>(),
       time_linear<64, 3584, 7168, cluster<64, 128, 4>>(), time_linear<64, 12288, 7168, cluster<64, 192, 2>>();
 }
+namespace {
+// Products of the same rows, as one with an output for each, and one after the other.
+template <int rows, int k, int... n> struct TimedParts {
+  static constexpr Config make() {
+    Config c{.rows = rows, .n = (n + ...), .k = k, .ld_x = k, .outputs = sizeof...(n), .out_ld = {n...}};
+    for (int i = 0; i < c.outputs; ++i)
+      c.out_type[i] = 1;
+    return c;
+  }
+  static constexpr Config config = make();
+};
+template <int rows, int k, int... n> void time_parts() {
+  using All = TimedParts<rows, k, n...>;
+  constexpr int copies = 4, widths[] = {n...};
+  constexpr int64_t all = All::config.n;
+  Tensor x(DType::bf16, rows, k), w(DType::bf16, all * copies, k), out(DType::bf16, rows, all), count(DType::i32, 1, 1);
+  x.fill_fast(), w.fill_fast(0.02f), count.set(0, 0, rows);
+  Args args{x.device(), w.device(), count.device<int32_t>(), {}};
+  std::string shape = std::to_string(rows) + " x (";
+  for (int i = 0, begin = 0; i < All::config.outputs; begin += widths[i++]) {
+    args.tail[i] = out.device<uint16_t>() + (int64_t)rows * begin;
+    shape += (i ? " + " : "") + std::to_string(widths[i]);
+  }
+  shape += ") x " + std::to_string(k);
+  const double bytes = 2.0 * all * k + 2.0 * rows * (all + k), flops = 2.0 * rows * all * k;
+  report("linear, one " + shape, time_us([&](int i) {
+           args.w = w.device<uint16_t>() + i % copies * all * k;
+           start<All>(args);
+         }),
+         bytes, flops);
+  Args own = args;
+  report("linear, apart " + shape, time_us([&](int i) {
+           const uint16_t *at = w.device<uint16_t>() + i % copies * all * k;
+           int part = 0;
+           ((own.w = at, own.tail[0] = args.tail[part++], start<Timed<rows, n, k>>(own), at += (int64_t)n * k), ...);
+         }),
+         bytes, flops);
+}
+} // namespace
+
+// Of one rank of K3.1 at tp=8: KDA, MLA's queries, keys and indexer, both projections of the query latent, router and latent.
+K31_CUDA_TEST("nn.linear.time_parts") {
+  if (!timing())
+    return;
+  time_parts<64, 7168, 4608, 128, 1536>(), time_parts<8, 7168, 4608, 128, 1536>(), time_parts<64, 7168, 1536, 128, 32, 576>();
+  time_parts<64, 1536, 4096, 2304>(), time_parts<8, 7168, 3584, 896>(), time_parts<2048, 7168, 4608, 128, 1536>();
+}
 K31_CUDA_TEST("nn.linear.time_many") {
   if (!timing())
     return;
