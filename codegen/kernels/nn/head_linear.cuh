@@ -20,10 +20,12 @@ template <Config c> struct Finish {
     requires(c.x_type == DType::f32)
   {
     const int64_t to = (row0 + row) * c.ld_out + first_col + col;
-    if (c.out_type == DType::bf16 && c.ld_out % 2 == 0 && ((uint64_t)args.out & 3) == 0)
+    if (c.ld_out % 2 != 0 || ((uint64_t)args.out & (2 * bytes_of_type(c.out_type) - 1)) != 0)
+      store<c.out_type>(args.out, to, sum), store<c.out_type>(args.out, to + 1, next);
+    else if constexpr (c.out_type == DType::bf16)
       *(uint32_t *)((uint16_t *)args.out + to) = pack_bf16(sum, next);
     else
-      store<c.out_type>(args.out, to, sum), store<c.out_type>(args.out, to + 1, next);
+      *(float2 *)((float *)args.out + to) = make_float2(sum, next);
   }
 };
 
