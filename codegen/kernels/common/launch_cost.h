@@ -14,7 +14,7 @@ constexpr double kStageBytes = 230e9;       // a second, of a stage's boxes besi
 constexpr double kWarpGroupFlops = 5.27e12; // a second, of wgmma on one multiprocessor: 695 TFLOP/s on all, which is cuBLAS's
 constexpr double kWarpFlops = 3e12;         // a second, of products of a warp on one multiprocessor
 constexpr double kPlainFlops = 35e9;        // a second, of plain fp32 loops on one multiprocessor that many blocks share
-constexpr double kPlainBlockFlops = 20e9;   // the same of one block or two: each waits for every 32 columns of K
+constexpr double kPlainByte = 14e-9; // seconds of a block alone for a byte of a column of x or W: it waits for each 32 columns
 // MXFP4 codes a second that one multiprocessor decodes; with the products of eight rows of x by a warp, 3.3 TB/s packed on all.
 constexpr double kDecodedWeights = 62e9;
 // Of 256 rows of W in the decoded form, seconds of one column of K, and more for each row of x: 32 us for 48 rows and 3584

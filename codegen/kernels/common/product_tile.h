@@ -128,15 +128,15 @@ constexpr LaunchCost product_cost(const ProductTile &t, int64_t rows, int64_t n,
   return cost;
 }
 
-// The same by plain loops, 16 x 32 results a block. Measured with fp32 x, 512 columns: 54 us for 64 rows of 12 heads of 128, 2.8
-// ms for 8192; with bf16, 7168 columns: 376 us for 64 rows and 12 columns.
+// The same by plain loops, 16 x 32 results a block. Measured with fp32 x, bf16 W and 512 columns: 45 to 52 us up to three blocks
+// on a multiprocessor (64 rows of 12 heads of 128), then 35 GFLOP/s on each; with bf16 x and 7168 columns 376 us.
 constexpr LaunchCost plain_cost(int64_t rows, int64_t n, int64_t k, int32_t x_bytes, double w_bytes) {
   const int64_t blocks = ceil_div(most(rows, 1), 16) * ceil_div(n, 32);
-  const double turns = turns_of(blocks), work = 2 * 16 * 32 * (double)k;
-  const double shared = work * (double)blocks / kMultiprocessors / kPlainFlops, alone = work * least(turns, 2) / kPlainBlockFlops;
+  const double shared = 2 * 16 * 32 * (double)k * (double)blocks / kMultiprocessors / kPlainFlops;
+  const double alone = (double)k * (x_bytes + w_bytes) * kPlainByte;
   LaunchCost cost;
   cost.memory = ((double)rows * k * x_bytes + (double)n * k * w_bytes) / kMemoryBytes;
-  cost.caches = turns * (16 * x_bytes + 32 * w_bytes) * (double)k / kCacheBytes;
+  cost.caches = turns_of(blocks) * (16 * x_bytes + 32 * w_bytes) * (double)k / kCacheBytes;
   cost.math = shared > alone ? shared : alone;
   return cost;
 }
