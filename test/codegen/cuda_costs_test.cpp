@@ -91,7 +91,7 @@ TEST(CudaCosts, HeadsOfFp32GoByTensorCores) {
         EXPECT_EQ(chosen.form, kWide);
         EXPECT_EQ(chosen.x_bytes, 4);
         const auto all = head_linear::candidates(c);
-        ASSERT_GT(all.count, 4);
+        ASSERT_GE(all.count, 1);
         for (int i = 0; i < all.count; ++i) {
           const ProductTile &t = all.tile[i];
           EXPECT_LE(head_linear::cost(c, chosen).seconds(), head_linear::cost(c, t).seconds());
@@ -103,6 +103,25 @@ TEST(CudaCosts, HeadsOfFp32GoByTensorCores) {
             EXPECT_EQ(t.bn % 64, 0);
         }
       }
+}
+
+// Measured with these tiles.
+TEST(CudaCosts, HeadsOfFp32KeepTheirTiles) {
+  struct {
+    int32_t rows, heads, bm, bn, stages;
+    double us;
+  } measured[] = {{1, 12, 16, 32, 9, 3.2},      {16, 12, 16, 32, 9, 3.3},    {64, 12, 16, 32, 9, 4.2},
+                  {1, 48, 16, 32, 9, 4.7},      {1, 96, 16, 32, 5, 5.6},     {16, 96, 16, 32, 5, 6.0},
+                  {64, 48, 32, 32, 5, 8.8},     {256, 96, 64, 128, 3, 28.5}, {2048, 12, 64, 128, 3, 27.4},
+                  {8192, 12, 64, 128, 3, 94.3}, {8192, 96, 64, 128, 3, 795}};
+  for (const auto &m : measured) {
+    const head_linear::Config c = latent_sums(m.rows, m.heads);
+    const ProductTile t = head_linear::choose(c);
+    EXPECT_EQ(t.bm, m.bm) << m.rows << " x " << m.heads;
+    EXPECT_EQ(t.bn, m.bn) << m.rows << " x " << m.heads;
+    EXPECT_EQ(t.stages, m.stages) << m.rows << " x " << m.heads;
+    EXPECT_NEAR(head_linear::cost(c, t).seconds() * 1e6 / m.us, 1, 0.25) << m.rows << " x " << m.heads;
+  }
 }
 
 // In microseconds, fp32 x by bf16 W and bf16 by bf16.
