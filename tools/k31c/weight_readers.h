@@ -3,7 +3,6 @@
 #include "runtime/schema/plan_generated.h"
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +18,11 @@ public:
   std::vector<std::string> of(const plan::WeightStack &stack) const;
 
 private:
-  void add(const plan::Plan &plan, const plan::Launch &launch);
+  void add(const plan::Launch &launch);
 
-  std::map<std::pair<uint32_t, uint64_t>, std::set<std::string>> byPlace; // arena and offset
+  const plan::Plan &plan;
+  // By arena and offset: who reads from there, and how many bytes at most.
+  std::map<std::pair<uint32_t, uint64_t>, std::map<std::string, uint64_t>> byPlace;
 };
 
 } // namespace k31::tool
