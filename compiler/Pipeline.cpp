@@ -19,7 +19,7 @@ void k31::buildPipeline(OpPassManager &manager, const PipelineOptions &options) 
   // Collectives over one rank fold away, and equal sub-expressions of a body become one, so that fusion sees single uses.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // Elementwise work joins the ops next to it: fewer launches, fewer trips through memory.
+  // Elementwise work joins the ops next to it, products of the same rows become one: fewer launches, fewer trips through memory.
   manager.addPass(createFuseOps());
   // What fusion left without users goes, so that no kernel is chosen for it.
   manager.addPass(createCanonicalizerPass());
