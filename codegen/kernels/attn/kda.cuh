@@ -103,12 +103,14 @@ template <Config c, Tile t, class Region> __device__ void run(const Args &args) 
   const int64_t segments = args.batch.counts[1];
   if constexpr (t.chunks(c)) {
     if (aligned16(args.q) && aligned16(args.k) && aligned16(args.v) && aligned16(args.g)) {
+      Chunks<c, t> chunks(args, shared_memory());
       for (int64_t u = blockIdx.x; u < segments * c.heads; u += gridDim.x) {
         const Segment s = args.batch.segments[u / c.heads];
         const int head = (int)(u % c.heads);
         if (s.length >= kChunk) {
-          Chunks<c, t>(args, *(ChunkShared<c.head_dim> *)shared_memory(), head).run(s);
+          chunks.run(s, head);
         } else {
+          __syncthreads(); // tokens take the place of chunks
           for (int i = 0; i < S::kSlices; ++i)
             segment<c, t>(args, s, head, i * S::kValues, x);
         }

@@ -6,6 +6,7 @@
 namespace k31::kernels::kda {
 
 constexpr int32_t kChunkTokens = 16; // of the chunk form, whatever Config::chunk says above it
+constexpr int32_t kChunkStages = 4;  // prepared chunks of a block, two of each group of warps that prepare
 
 struct Tile {
   int32_t block = 128;  // threads of a block
@@ -24,15 +25,20 @@ struct Tile {
   // Long segments by chunks: bf16 in, operands rounded to bf16; else token by token.
   constexpr bool chunks(const Config &c) const {
     return c.chunk >= kChunkTokens && c.qkv_type == DType::bf16 && (c.head_dim == 128 || c.head_dim == 64) &&
-           block == 2 * c.head_dim && c.ld_qkv % 8 == 0 && c.ld_g % 4 == 0;
+           block == 4 * c.head_dim && c.ld_qkv % 8 == 0 && c.ld_g % 4 == 0;
   }
   // Two tokens, partial sums and delta of the token form.
   constexpr int32_t token_bytes(const Config &c) const { return 4 * (2 * (4 * c.head_dim + 4) + (2 * groups(c) + 1) * slice(c)); }
-  // Of the chunk form: q, k, G in fp32, four operands in bf16, exp(G_last), three small matrices, beta.
+  // Of the chunk form: stages of four operands in bf16, two small matrices, exp(G_last) and beta; and of each group that prepares
+  // g and G in fp32, four operands of pairs, sums of pairs by 64 keys, A, and a flag.
   constexpr int32_t chunk_bytes(const Config &c) const {
-    return kChunkTokens * (12 * (c.head_dim + 4) + 8 * (c.head_dim + 8) + 2 * 48 + 4 * 17 + 4) + 4 * c.head_dim + 64;
+    const int32_t half = 2 * (c.head_dim + 8), full = 4 * (c.head_dim + 4);
+    return kChunkStages * (kChunkTokens * (4 * half + 2 * 48 + 4) + 4 * c.head_dim) +
+           2 * (kChunkTokens * (2 * full + 4 * half + 4 * 17 * (c.head_dim / 32 + 1)) + 16);
   }
-  constexpr int32_t smem(const Config &c) const { return chunks(c) ? most(token_bytes(c), chunk_bytes(c)) : token_bytes(c); }
+  // Two barriers a stage follow what chunks and tokens share.
+  constexpr int32_t barriers_at(const Config &c) const { return ceil_div(most(token_bytes(c), chunk_bytes(c)), 16) * 16; }
+  constexpr int32_t smem(const Config &c) const { return chunks(c) ? barriers_at(c) + 16 * kChunkStages : token_bytes(c); }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("values", &Tile::values), f("blocks", &Tile::blocks);
   }
@@ -40,7 +46,7 @@ struct Tile {
 
 constexpr Tile choose(const Config &c) {
   Tile chunked;
-  chunked.block = 2 * c.head_dim, chunked.blocks = 2 * kMultiprocessors;
+  chunked.block = 4 * c.head_dim, chunked.blocks = kMultiprocessors;
   return chunked.chunks(c) ? chunked : Tile{};
 }
 constexpr const char *why(const Config &c, const Tile &t) {
