@@ -2,13 +2,17 @@
 // touch. Reads of poison turn results into NaN; writes to it are found by `untouched_outside`.
 #pragma once
 #include "codegen/kernels/common/types.h"
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace k31::test {
@@ -120,21 +124,48 @@ protected:
   bool changed_ = true; // since a copy elsewhere was made
 };
 
+// Calls f(i) for 0 <= i < count, by all processors.
+template <class F> void for_each_index(int64_t count, const F &f) {
+  std::atomic<int64_t> next = 0;
+  auto work = [&] {
+    constexpr int64_t kTogether = 64;
+    for (int64_t first; (first = next.fetch_add(kTogether)) < count;)
+      for (int64_t i = first; i < std::min(first + kTogether, count); ++i)
+        f(i);
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency() && (int64_t)i * 1024 < count; ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread &other : others)
+    other.join();
+}
+
 // Compares the first `rows` rows with want(r, c), a double, within `tolerance` plus half an ulp of a bf16 output; also looks for
-// writes outside them. fail(text) gets what differs, four elements at most.
+// writes outside them. fail(text) gets what differs, the first four elements at most. want is called by several threads at once.
 template <class F, class Fail>
 void compare(const HostTensor &got, int64_t rows, F want, double tolerance, const char *what, Fail fail) {
-  int reported = 0;
-  for (int64_t r = 0; r < rows && reported < 4; ++r)
-    for (int64_t c = 0; c < got.cols() && reported < 4; ++c) {
-      double w = want(r, c), g = got.at(r, c), most = tolerance + (got.type() == DType::bf16 ? std::abs(w) / 256 : 0);
-      if (!(std::abs(g - w) <= most)) {
-        char text[200];
-        snprintf(text, sizeof text, "%s[%ld, %ld] is %g, expected %g within %g", what, (long)r, (long)c, g, w, most);
-        fail(std::string(text));
-        ++reported;
-      }
+  struct Wrong {
+    int64_t at;
+    double got, want, most;
+  };
+  std::vector<Wrong> wrong;
+  std::mutex one_at_a_time;
+  for_each_index(rows * got.cols(), [&](int64_t at) {
+    const int64_t r = at / got.cols(), c = at % got.cols();
+    const double w = want(r, c), g = got.at(r, c), most = tolerance + (got.type() == DType::bf16 ? std::abs(w) / 256 : 0);
+    if (!(std::abs(g - w) <= most)) {
+      std::lock_guard lock(one_at_a_time);
+      wrong.push_back({at, g, w, most});
     }
+  });
+  std::sort(wrong.begin(), wrong.end(), [](const Wrong &a, const Wrong &b) { return a.at < b.at; });
+  for (size_t i = 0; i < wrong.size() && i < 4; ++i) {
+    char text[200];
+    snprintf(text, sizeof text, "%s[%ld, %ld] is %g, expected %g within %g", what, (long)(wrong[i].at / got.cols()),
+             (long)(wrong[i].at % got.cols()), wrong[i].got, wrong[i].want, wrong[i].most);
+    fail(std::string(text));
+  }
   if (!got.untouched_outside(rows))
     fail(std::string(what) + ": wrote outside its live rows or columns");
 }

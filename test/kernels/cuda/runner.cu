@@ -1,6 +1,7 @@
 // k31_cuda_tests [--filter TEXT] [--time] [--list]: exit code 0 when all passed, 1 on a failure, 77 without a usable GPU.
 #include "test/kernels/cuda/runner.h"
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cuda.h>
 
@@ -159,8 +160,12 @@ int main(int argc, char **argv) {
     random_engine().seed(20260727);
     printf("%s\n", c.name);
     fflush(stdout);
+    const auto begin = std::chrono::steady_clock::now();
     c.body();
     synchronize();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (seconds > 2)
+      printf("    %.1f s\n", seconds);
     if (failures) {
       printf("    FAILED: %d checks\n", failures);
       ++failed;
