@@ -53,14 +53,14 @@ int usage(const CompileOptions &o) {
 
 // Why a plan of these options is refused for its size, or empty. The advice for a smaller cache is for the stage with the
 // largest.
-std::string tooLarge(const CompileOptions &o, const plan::Plan &plan, uint64_t limit) {
+std::string tooLarge(Planning &planning, const CompileOptions &o, const plan::Plan &plan, uint64_t limit) {
   MemoryTable table = memoryTable(plan);
   for (uint32_t stage = 1; stage < plan.mesh()->pp(); ++stage)
     table.bytesPerToken = std::max(table.bytesPerToken, memoryTable(plan, stage).bytesPerToken);
   bool cacheFits = false;
   std::string why = overLimit(table, limit, cacheFits);
   if (!why.empty() && (!cacheFits || plan.mesh()->tp() * plan.mesh()->dp() * plan.mesh()->pp() > 1))
-    why += meshAdvice(o, plan, limit);
+    why += meshAdvice(planning, o, plan, limit);
   return why;
 }
 
@@ -69,7 +69,8 @@ int compile(const CompileOptions &given) {
     return code;
   const auto begin = std::chrono::steady_clock::now();
   CompileOptions o = given;
-  PlanBytes made = makePlan(o);
+  Planning planning(o);
+  PlanBytes made = planning.makePlan(o);
   if (!made.error.empty())
     return fail(1, made.error);
   const std::optional<uint64_t> limit = o.memoryLimit.empty() ? std::nullopt : parseMemoryLimit(o.memoryLimit);
@@ -82,7 +83,7 @@ int compile(const CompileOptions &given) {
           "planned by heads\n",
           cat(whole).c_str(), cat(total).c_str(), cat(*limit).c_str());
       o.mla = "limit";
-      made = makePlan(o);
+      made = planning.makePlan(o);
       if (!made.error.empty())
         return fail(1, made.error);
     }
@@ -90,7 +91,7 @@ int compile(const CompileOptions &given) {
   const plan::Plan &plan = *plan::GetPlan(made.bytes.data());
   std::fputs(memoryText(plan).c_str(), stdout);
   if (limit)
-    if (const std::string why = tooLarge(o, plan, *limit); !why.empty())
+    if (const std::string why = tooLarge(planning, o, plan, *limit); !why.empty())
       return fail(1, why);
   if (auto written = write_plan(o.output, std::as_bytes(std::span(made.bytes))); !written)
     return fail(1, written.error().message);

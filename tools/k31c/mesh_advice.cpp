@@ -96,7 +96,7 @@ uint64_t bytesHeldTwice(const plan::Plan &plan) {
   return bytes;
 }
 
-std::string meshAdvice(const CompileOptions &options, const plan::Plan &plan, uint64_t limit) {
+std::string meshAdvice(Planning &planning, const CompileOptions &options, const plan::Plan &plan, uint64_t limit) {
   std::string advice;
   int found = 0, tried = 0;
   for (const Candidate &c : candidates(plan, limit)) {
@@ -105,7 +105,7 @@ std::string meshAdvice(const CompileOptions &options, const plan::Plan &plan, ui
     ++tried;
     CompileOptions other = options;
     other.mesh = c.text();
-    const std::optional<uint64_t> arenas = arenaBytes(other);
+    const std::optional<uint64_t> arenas = planning.arenaBytes(other);
     if (!arenas || *arenas + plan.reserve() > limit)
       continue;
     ++found;

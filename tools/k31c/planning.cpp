@@ -96,80 +96,69 @@ std::error_code makeFolder(const std::string &path) {
   return error || llvm::sys::fs::is_directory(path) ? error : std::make_error_code(std::errc::not_a_directory);
 }
 
-// A compilation that ends with level 3, with machine code or without.
-class Compilation {
-public:
-  Compilation(const CompileOptions &options, bool kernels)
-      : o(options), kernels(kernels), context(registered()), diagnostics(context, kernels) {}
-
-  // Why there is no module, or empty.
-  std::string run() {
-    ImportOptions import;
-    import.modelDir = o.model;
-    import.activations = o.activations;
-    import.mlaNormEps = o.mlaNormEps;
-    import.layers = o.range;
-    mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> imported = importModel(context, import);
-    if (mlir::failed(imported))
-      return why(o.model + " cannot be imported");
-    module = std::move(*imported);
-    setOptions(module.get(), o);
-
-    mlir::PassManager manager(&context);
-    if (kernels && !o.dumpDir.empty()) {
-      if (const std::error_code error = makeFolder(o.dumpDir))
-        return "--dump-ir " + o.dumpDir + ": " + error.message() + "; give a folder that can be written";
-      dumpAfterEachPass(manager, o.dumpDir);
-    }
-    std::string cacheDir = o.noCache || !kernels ? "" : o.cacheDir;
-    if (!cacheDir.empty())
-      if (const std::error_code error = makeFolder(cacheDir)) {
-        if (cacheDir != defaultCacheDir())
-          return "--cache-dir " + cacheDir + ": " + error.message() + "; give a folder that can be written";
-        std::printf("note: no kernels are kept: %s: %s\n", one_line(cacheDir).c_str(), error.message().c_str());
-        cacheDir.clear();
-      }
-    buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels, kernels});
-    if (mlir::failed(manager.run(module.get())) || !diagnostics.message.empty())
-      return why("the compiler failed without a reason; please report it");
-    return "";
-  }
-
-  mlir::ModuleOp get() { return module.get(); }
-
-private:
-  static mlir::DialectRegistry registered() {
-    mlir::DialectRegistry registry;
-    registerDialects(registry);
-    return registry;
-  }
-  std::string why(const std::string &otherwise) { return diagnostics.message.empty() ? otherwise : diagnostics.message; }
-
-  const CompileOptions &o;
-  const bool kernels;
-  mlir::MLIRContext context;
-  OneLine diagnostics;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-};
+mlir::DialectRegistry allDialects() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
 
 } // namespace
 
-PlanBytes makePlan(const CompileOptions &options) {
-  Compilation compilation(options, true);
-  if (std::string why = compilation.run(); !why.empty())
+Planning::Planning(const CompileOptions &options) : context(allDialects()) {
+  import.modelDir = options.model;
+  import.activations = options.activations;
+  import.mlaNormEps = options.mlaNormEps;
+  import.layers = options.range;
+}
+
+std::string Planning::lower(const CompileOptions &o, bool kernels, mlir::OwningOpRef<mlir::ModuleOp> &module) {
+  OneLine diagnostics(context, kernels);
+  auto why = [&](const std::string &otherwise) { return diagnostics.message.empty() ? otherwise : diagnostics.message; };
+  if (!imported) {
+    mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> made = importModel(context, import);
+    if (mlir::failed(made))
+      return why(o.model + " cannot be imported");
+    imported = std::move(*made);
+  }
+  module = imported->clone();
+  setOptions(module.get(), o);
+
+  mlir::PassManager manager(&context);
+  if (kernels && !o.dumpDir.empty()) {
+    if (const std::error_code error = makeFolder(o.dumpDir))
+      return "--dump-ir " + o.dumpDir + ": " + error.message() + "; give a folder that can be written";
+    dumpAfterEachPass(manager, o.dumpDir);
+  }
+  std::string cacheDir = o.noCache || !kernels ? "" : o.cacheDir;
+  if (!cacheDir.empty())
+    if (const std::error_code error = makeFolder(cacheDir)) {
+      if (cacheDir != defaultCacheDir())
+        return "--cache-dir " + cacheDir + ": " + error.message() + "; give a folder that can be written";
+      std::printf("note: no kernels are kept: %s: %s\n", one_line(cacheDir).c_str(), error.message().c_str());
+      cacheDir.clear();
+    }
+  buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels, kernels});
+  if (mlir::failed(manager.run(module.get())) || !diagnostics.message.empty())
+    return why("the compiler failed without a reason; please report it");
+  return "";
+}
+
+PlanBytes Planning::makePlan(const CompileOptions &options) {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (std::string why = lower(options, true, module); !why.empty())
     return {"", why};
-  mlir::FailureOr<std::string> bytes = exportPlan(compilation.get());
+  mlir::FailureOr<std::string> bytes = exportPlan(module.get());
   if (mlir::failed(bytes))
     return {"", "the plan cannot be exported"};
   return {std::move(*bytes), ""};
 }
 
-std::optional<uint64_t> arenaBytes(const CompileOptions &options) {
-  Compilation compilation(options, false);
-  if (!compilation.run().empty())
+std::optional<uint64_t> Planning::arenaBytes(const CompileOptions &options) {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (!lower(options, false, module).empty())
     return std::nullopt;
   uint64_t sum = 0;
-  for (auto arena : compilation.get().getOps<planir::ArenaOp>())
+  for (auto arena : module->getOps<planir::ArenaOp>())
     sum += static_cast<uint64_t>(arena.getBytes());
   return sum;
 }
