@@ -50,7 +50,8 @@ constexpr Tile choose(const Config &c) {
   return chunked.chunks(c) ? chunked : Tile{};
 }
 constexpr const char *why(const Config &c, const Tile &t) {
-  return t.chunks(c) ? "by chunks of 16 tokens: their products run on tensor cores, the state is read once a chunk"
+  return t.chunks(c) ? "by chunks of 16 tokens, prepared ahead by half of the warps: their products run on tensor cores, the "
+                       "state stays in registers"
                      : "token by token: the state stays in registers, slices of a head's values in blocks of their own";
 }
 // Blocks take (segment, head, slice of values) in turns, whatever the capacity.
