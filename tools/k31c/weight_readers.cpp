@@ -11,28 +11,37 @@ WeightReaders::WeightReaders(const plan::Plan &plan) : plan(plan) {
   for (const plan::Entry *entry : *plan.entries())
     for (uint32_t i = 0; i < entry->commands()->size(); ++i)
       if (const plan::Launch *launch = plan::launch_of(*entry, i))
-        add(*launch);
+        add(*launch, entry->stage());
 }
 
 std::vector<std::string> WeightReaders::of(const plan::WeightStack &stack) const {
   std::set<std::string> names;
-  // A launch reads a member from its begin on, as far as this part or further, or from this part of it on.
-  const uint64_t part = stack.layout()->group_begin() * stack.layout()->dest_row_bytes();
-  for (uint32_t i = 0; i < plan::held_members(*plan.mesh(), stack); ++i)
-    for (const uint64_t at : {uint64_t(0), part})
-      if (auto found = byPlace.find({stack.arena(), stack.dest() + i * stack.stride() + at}); found != byPlace.end())
-        for (const auto &[name, bytes] : found->second)
-          if (at + bytes > part)
-            names.insert(name);
+  const auto found = arenas.find({stack.stage(), stack.arena()});
+  if (found == arenas.end())
+    return {};
+  const Arena &arena = found->second;
+  const plan::Layout &l = *stack.layout();
+  const uint64_t last = l.row_count() - 1, lastRow = last / l.group() * l.group_stride() + l.group_begin() + last % l.group();
+  for (uint32_t i = 0; i < plan::held_members(*plan.mesh(), stack); ++i) {
+    const uint64_t member = stack.dest() + i * stack.stride(), begin = member + l.group_begin() * l.dest_row_bytes();
+    const uint64_t end = member + lastRow * l.dest_row_bytes() + l.byte_count();
+    for (auto at = arena.readers.lower_bound(begin - std::min(begin, arena.longest));
+         at != arena.readers.end() && at->first < end; ++at)
+      for (const auto &[name, bytes] : at->second)
+        if (at->first + bytes > begin)
+          names.insert(name);
+  }
   return {names.begin(), names.end()};
 }
 
-void WeightReaders::add(const plan::Launch &launch) {
+void WeightReaders::add(const plan::Launch &launch, uint32_t stage) {
   const std::string name = placeOf(launch.label()).name + " (" + plan.kernels()->Get(launch.kernel())->name()->str() + ")";
   for (const plan::Slice *arg : *launch.args())
     if (arg->access() == plan::Access::read) {
-      uint64_t &bytes = byPlace[{arg->arena(), arg->offset()}][name];
+      Arena &arena = arenas[{stage, arg->arena()}];
+      uint64_t &bytes = arena.readers[arg->offset()][name];
       bytes = std::max(bytes, arg->bytes());
+      arena.longest = std::max(arena.longest, arg->bytes());
     }
 }
 

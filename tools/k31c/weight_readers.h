@@ -18,11 +18,15 @@ public:
   std::vector<std::string> of(const plan::WeightStack &stack) const;
 
 private:
-  void add(const plan::Launch &launch);
+  struct Arena {
+    // By offset: who reads from there, and how many bytes at most.
+    std::map<uint64_t, std::map<std::string, uint64_t>> readers;
+    uint64_t longest = 0; // bytes that one of them reads
+  };
+  void add(const plan::Launch &launch, uint32_t stage);
 
   const plan::Plan &plan;
-  // By arena and offset: who reads from there, and how many bytes at most.
-  std::map<std::pair<uint32_t, uint64_t>, std::map<std::string, uint64_t>> byPlace;
+  std::map<std::pair<uint32_t, uint32_t>, Arena> arenas; // by stage, whose ranks have weights of their own, and arena
 };
 
 } // namespace k31::tool
