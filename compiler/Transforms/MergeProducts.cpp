@@ -3,6 +3,7 @@
 // Their weights then lie one behind the other. That belongs to the weights and holds for all buckets: a stack is part of one
 // merged stack at most. Where its neighbours are not at hand, a product reads its stack alone.
 #include "codegen/Operands.h"
+#include "codegen/kernels/common/row_operand.h"
 #include "compiler/Transforms/Fusions.h"
 #include "dialects/NN/NN.h"
 #include "dialects/Support/Notes.h"
@@ -65,29 +66,33 @@ private:
     const auto first = llvm::find_if(products, [&](Product p) { return ownObstacle(p).empty(); });
     if (first == products.end())
       return {};
-    Group group, ragged, rest;
-    SmallVector<std::string> why;
+    Group group, rest;
+    std::optional<Product> last; // of any number of columns: nothing begins behind it
     llvm::DenseSet<Operation *> stacks;
     for (Product p : products) {
-      std::string text = obstacle(p, *first);
-      if (text.empty() && !stacks.insert(p.stack).second)
-        text = "another one multiplies the same weight";
-      if (!text.empty())
-        rest.push_back(p), why.push_back(text);
+      std::string why = obstacle(p, *first);
+      if (why.empty() && stacks.contains(p.stack))
+        why = "another one multiplies the same weight";
+      else if (why.empty() && p.cols() % kVector && last)
+        why = llvm::formatv("no result could begin behind its {0} columns, no multiple of {1}", p.cols(), kVector);
+      else if (why.empty() && stacks.size() == kernels::kMaxOperands)
+        why = llvm::formatv("a kernel stores {0} results", kernels::kMaxOperands);
+      if (!why.empty()) {
+        rest.push_back(p);
+        if (noted.insert(p.op).second) // one reason is enough
+          noteAlone(p, *first, why);
+        continue;
+      }
+      stacks.insert(p.stack);
+      if (p.cols() % kVector)
+        last = p;
       else
-        (p.cols() % kVector ? ragged : group).push_back(p);
-    }
-    for (auto [i, p] : llvm::enumerate(ragged)) // the last result may end anywhere
-      if (i == 0)
         group.push_back(p);
-      else
-        rest.push_back(p),
-            why.push_back(llvm::formatv("no result could begin behind its {0} columns, no multiple of 16", p.cols()));
-    if (group.size() > 1) {
-      for (auto [p, text] : llvm::zip(rest, why))
-        noteAlone(p, group.front(), text);
-      groups.push_back(group);
     }
+    if (last)
+      group.push_back(*last);
+    if (group.size() > 1)
+      groups.push_back(group);
     return rest;
   }
 
@@ -214,6 +219,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   SmallVector<Group> groups;
+  llvm::DenseSet<Operation *> noted;                    // products that stay apart from those before them
   llvm::DenseMap<StringAttr, nn::MergedStackOp> merged; // by the first stack
 };
 

@@ -139,7 +139,15 @@ LogicalResult MergedStackOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "expected two stacks or more, found " << getStacks().size();
   ArrayRef<int64_t> members;
   int64_t rows = 0;
+  // A stack lies in one place.
+  llvm::SmallDenseMap<Attribute, MergedStackOp> placed;
+  for (auto other : (*this)->getParentRegion()->getOps<MergedStackOp>())
+    if (other != *this && other->isBeforeInBlock(*this))
+      for (Attribute name : other.getStacks())
+        placed.try_emplace(name, other);
   for (auto name : getStacks().getAsRange<FlatSymbolRefAttr>()) {
+    if (auto [known, first] = placed.try_emplace(name, *this); !first)
+      return emitOpError() << name << " is already part of @" << known->second.getSymName();
     auto stack = symbols.lookupNearestSymbolFrom<StackOp>(*this, name);
     if (!stack)
       return emitOpError() << name << " is not an nn.stack";
@@ -151,6 +159,8 @@ LogicalResult MergedStackOp::verifySymbolUses(SymbolTableCollection &symbols) {
     auto part = symbols.lookupNearestSymbolFrom<TensorOp>(stack, cast<FlatSymbolRefAttr>(stack.getParts()[0]));
     if (!part)
       return success(); // the stack's own verifier reports it
+    if (part.hasExperts())
+      return emitOpError() << name << " has experts";
     if (rows && part.getMembers() != members)
       return emitOpError() << name << " has members " << shapeText(part.getMembers()) << ", but the first stack has "
                            << shapeText(members);

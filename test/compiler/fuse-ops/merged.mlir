@@ -94,6 +94,24 @@ func.func @apart(%x: tensor<4x16xbf16>, %live: tensor<1xi32>, %l: index) -> (ten
 
 // -----
 
+// Of two products one stays apart: it says why, as among three.
+// CHECK-NOT: nn.merged
+// CHECK-LABEL: func.func @pair
+// CHECK: nn.linear {{.*}} attributes {k31.notes = [{about = "apart", choice = "down.gate from down.proj", reason = "its weight holds f32, the other bf16"}]}
+nn.tensor @a "a" members [] files [0] offsets [0] : tensor<32x16xbf16>
+nn.tensor @f "f" members [] files [0] offsets [0] : tensor<32x16xf32>
+nn.stack @stack.a [@a] rows [32] : tensor<32x16xbf16>
+nn.stack @stack.f [@f] rows [32] : tensor<32x16xf32>
+func.func @pair(%x: tensor<4x16xbf16>, %live: tensor<1xi32>) -> (tensor<4x32xbf16>, tensor<4x32xbf16>) {
+  %wa = nn.weight @stack.a : tensor<32x16xbf16>
+  %a = nn.linear %x, %wa live %live : (tensor<4x16xbf16>, tensor<32x16xbf16>, tensor<1xi32>) -> tensor<4x32xbf16> loc("down.proj")
+  %wf = nn.weight @stack.f : tensor<32x16xf32>
+  %f = nn.linear %x, %wf live %live : (tensor<4x16xbf16>, tensor<32x16xf32>, tensor<1xi32>) -> tensor<4x32xbf16> loc("down.gate")
+  return %a, %f : tensor<4x32xbf16>, tensor<4x32xbf16>
+}
+
+// -----
+
 // Other rows, other live counts, rows of a weight that are no whole words of 16 bytes, a weight that is no member of a stack.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: nn.merged

@@ -258,6 +258,31 @@ nn.merged_stack @m [@s, @o] : tensor<96x4xf32>
 // -----
 
 nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+// expected-error @below {{@s is already part of @m}}
+nn.merged_stack @m [@s, @s] : tensor<64x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
+nn.stack @s [@a] rows [32] : tensor<32x4xf32>
+nn.stack @t [@a] rows [16] : tensor<16x4xf32>
+nn.stack @u [@a] rows [8] : tensor<8x4xf32>
+nn.merged_stack @m [@s, @t] : tensor<48x4xf32>
+// expected-error @below {{@t is already part of @m}}
+nn.merged_stack @n [@u, @t] : tensor<24x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}.{}" members [0, 1] files [0] offsets [0, 8, 16, 24] : tensor<2x4xf32>
+nn.stack @s [@a] rows [4] : tensor<2x4xf32>
+nn.stack @t [@a] rows [2] : tensor<2x2xf32>
+// expected-error @below {{@s has experts}}
+nn.merged_stack @m [@s, @t] : tensor<4x4xf32>
+
+// -----
+
+nn.tensor @a "a.{}" members [0, 1] files [0] offsets [0, 8] : tensor<32x4xf32>
 nn.tensor @b "b.{}" members [0] files [0] offsets [0] : tensor<32x4xf32>
 nn.stack @s [@a] rows [32] : tensor<32x4xf32>
 nn.stack @t [@a] rows [16] : tensor<16x4xf32>
