@@ -88,6 +88,20 @@ struct Checker {
     return {};
   }
 
+  // No two results of a launch are on the same bytes: its tasks write them in no order.
+  Result<void> results_apart(const plan::Launch &launch) const {
+    for (uint32_t i = 0; i < launch.args()->size(); ++i)
+      for (uint32_t j = 0; j < i; ++j) {
+        const plan::Slice &a = *launch.args()->Get(j), &b = *launch.args()->Get(i);
+        if (a.access() != plan::Access::read && b.access() != plan::Access::read && a.arena() == b.arena() &&
+            a.offset() < b.offset() + b.bytes() && b.offset() < a.offset() + a.bytes())
+          return refuse(cat(where(), ": arguments ", j, " and ", i, " are both written and on the same bytes of arena ",
+                            quote(plan.arenas()->Get(a.arena())->name()->str()), ": ", a.offset(), " to ", a.offset() + a.bytes(),
+                            " and ", b.offset(), " to ", b.offset() + b.bytes()));
+      }
+    return {};
+  }
+
   // The matrix lies in its argument.
   Result<void> tensor_map(const plan::Launch &launch, const plan::TensorMap &map) const {
     if (map.arg() >= launch.args()->size())
@@ -123,6 +137,7 @@ struct Checker {
                         "], host launches have one dimension"));
     for (uint32_t i = 0; i < launch.args()->size(); ++i)
       K31_TRY(slice(*launch.args()->Get(i), "argument", i, false));
+    K31_TRY(results_apart(launch));
     if (!launch.maps())
       return {};
     if (launch.maps_at() % 64 != 0 || launch.maps_at() / 8 < launch.args()->size())

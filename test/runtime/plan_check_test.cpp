@@ -206,6 +206,12 @@ void add_note(PlanT &p) {
   note.candidates[0]->choice = "a";
 }
 
+// The first kernel is one of so many arguments.
+void operands(PlanT &p, int count) {
+  for (int i = 0; i < count; ++i)
+    p.kernels[0]->operands.push_back(std::make_unique<plan::OperandT>());
+}
+
 TEST(PlanCheck, Commands) {
   check({
       {"entry 'decode_b2', 'launch of kernel 0': kernel 3 of 3", [](PlanT &p) { launch(p, 0).kernel = 3; }},
@@ -220,6 +226,10 @@ TEST(PlanCheck, Commands) {
        [](PlanT &p) { launch(p, 0).args[0]->offset = ~uint64_t(0) - 7; }},
       {"argument 0 has access 3", [](PlanT &p) { launch(p, 0).args[0]->access = plan::Access(3); }},
       {"argument 2 writes to the weights", [](PlanT &p) { launch(p, 0).args[2]->access = plan::Access::update; }},
+      {"arguments 2 and 3 are both written and on the same bytes of arena 'activations': 255 to 271 and 0 to 256",
+       [](PlanT &p) { launch(p, 0).args[2] = slice(kActivations, 255, 16, plan::Access::update); }},
+      {"4 arguments for kernel 'test_gather', which has 3 operands", [](PlanT &p) { operands(p, 3); }},
+      {"4 arguments for kernel 'test_gather', which has 5 operands", [](PlanT &p) { operands(p, 5); }},
       {"a copy of 255 bytes to 256", [](PlanT &p) { entry(p).commands[1].AsCopy()->source->bytes = 255; }},
       {"destination 0 writes to the weights", [](PlanT &p) { entry(p).commands[1].AsCopy()->dest->arena = kWeights; }},
       {"event 1 of 1", [](PlanT &p) { entry(p).commands[2].AsRecord()->event = 1; }},
