@@ -69,6 +69,12 @@ Result<void> comparable(const plan::Plan &a, const plan::Plan &b) {
   return {};
 }
 
+// Do the ranks of a tp group share out the rows of a prefill?
+bool shares_rows(const plan::Plan &plan) {
+  return std::any_of(plan.kernels()->begin(), plan.kernels()->end(),
+                     [](const plan::Kernel *kernel) { return kernel->name()->string_view() == "coll.own_rows"; });
+}
+
 class Verifier {
 public:
   explicit Verifier(const Options &options) : options(options) {}
@@ -121,6 +127,19 @@ private:
     return {};
   }
 
+  // A rank has the same rows of a prefill in both plans.
+  Result<void> same_share(uint32_t my_entry, uint32_t their_entry) const {
+    const bool mine = shares_rows(plan->plan()), theirs = shares_rows(reference->plan());
+    const uint32_t a = plan->plan().entries()->Get(my_entry)->rows(), b = reference->plan().entries()->Get(their_entry)->rows();
+    if (mine == theirs && (!mine || a == b))
+      return {};
+    const auto shared = [](bool yes, uint32_t rows) { return cat(yes ? "shared out" : "all of them", " in an entry of ", rows); };
+    return fail(Code::invalid_input,
+                cat("a rank has rows of a prefill ", shared(mine, a), " in the plan, ", shared(theirs, b),
+                    " in the reference, so theirs are other rows; compile both with the same --sequence-parallel and "
+                    "--prefill-chunk, or give all tokens to --decode"));
+  }
+
   // Prefill in chunks that both plans hold, then the last tokens one by one.
   Result<void> run_all(const std::vector<int32_t> &ids) {
     K31_ASSIGN(EntryInputs mine, EntryInputs::make(plan->plan(), 1, ids.size(), stage(*plan)));
@@ -139,6 +158,8 @@ private:
       const Part part{.sequence = 0, .start = done, .length = length, .logits = length, .tokens = ids.data() + done};
       K31_ASSIGN(const uint32_t my_entry, mine.choose(kind, length, 1));
       K31_ASSIGN(const uint32_t their_entry, theirs.choose(kind, length, 1));
+      if (prefill)
+        K31_TRY(same_share(my_entry, their_entry));
       entry = cat(plan->plan().entries()->Get(my_entry)->name()->str(), ", positions ", done, " to ", done + length - 1);
       const LockstepOptions lockstep{.from_reference = options.from_reference, .compare = [this](const Pair &p) { add(p); }};
       K31_ASSIGN(const LockstepReport ran, run_lockstep(*plan, my_entry, mine.fill(my_entry, {&part, 1}), *reference, their_entry,
