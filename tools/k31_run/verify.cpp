@@ -7,6 +7,7 @@
 #include "tools/k31_run/lockstep.h"
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/k31_run/verify_report.h"
 #include "tools/k31_run/writes.h"
 #include <algorithm>
 #include <cstdio>
@@ -23,26 +24,7 @@ struct Options {
   bool from_reference = false, all = false, writes = false;
 };
 
-// One output that was compared.
-struct Row {
-  std::string label, kernel, reference_kernel, shape, reference_shape, entry;
-  uint32_t output = 0; // number of the argument
-  uint64_t columns = 1;
-  std::string value, reference_value;
-  Difference difference;
-
-  std::string position() const {
-    return columns == 1 ? cat("[", difference.at, "]") : cat("[", difference.at / columns, ", ", difference.at % columns, "]");
-  }
-};
-
 std::string mebibytes(uint64_t bytes) { return cat((bytes + (1 << 20) - 1) >> 20, " MiB"); }
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
 
 // A plan, loaded; text and slices of the model need no engine here.
 Result<std::unique_ptr<Session>> open_plan(const std::string &path) {
@@ -86,14 +68,15 @@ public:
     K31_ASSIGN(reference, open_plan(options.reference));
     K31_TRY(comparable(plan->plan(), reference->plan()));
     K31_ASSIGN(const std::vector<int32_t> ids, tokens());
-    bound = options.bound.value_or(same_types() ? 1e-3 : 0.1);
+    found.emplace(plan->plan(), reference->plan(), options.bound.value_or(same_types() ? 1e-3 : 0.1), options.from_reference,
+                  options.all);
     K31_TRY(ranks().enter(plan->plan()));
     K31_TRY(plan->bind({.weights = options.weights, .threads = options.threads, .world = ranks().world()}));
     K31_TRY(reference->bind({.weights = options.reference_weights.empty() ? options.weights : options.reference_weights,
                              .threads = options.threads,
                              .world = ranks().world()}));
     K31_TRY(run_all(ids));
-    return report();
+    return found->print();
   }
 
 private:
@@ -160,101 +143,21 @@ private:
       K31_ASSIGN(const uint32_t their_entry, theirs.choose(kind, length, 1));
       if (prefill)
         K31_TRY(same_share(my_entry, their_entry));
-      entry = cat(plan->plan().entries()->Get(my_entry)->name()->str(), ", positions ", done, " to ", done + length - 1);
-      const LockstepOptions lockstep{.from_reference = options.from_reference, .compare = [this](const Pair &p) { add(p); }};
+      const std::string entry =
+          cat(plan->plan().entries()->Get(my_entry)->name()->str(), ", positions ", done, " to ", done + length - 1);
+      const LockstepOptions lockstep{.from_reference = options.from_reference,
+                                     .compare = [&](const Pair &pair) { found->add(pair, entry); }};
       K31_ASSIGN(const LockstepReport ran, run_lockstep(*plan, my_entry, mine.fill(my_entry, {&part, 1}), *reference, their_entry,
                                                         theirs.fill(their_entry, {&part, 1}), lockstep));
-      matched += ran.matched, unmatched += ran.unmatched, kept_inputs += ran.kept_inputs;
-      for (const std::string &label : ran.alone)
-        if (alone.size() < 8 && std::find(alone.begin(), alone.end(), label) == alone.end())
-          alone.push_back(label);
+      found->add(ran);
       done += length;
     }
     return {};
   }
 
-  void add(const Pair &pair) {
-    if (pair.a.columns != pair.b.columns) {
-      if (shapes.size() < 8)
-        shapes.push_back(cat(pair.label, ": ", pair.a.shape(), " and ", pair.b.shape()));
-      return;
-    }
-    const Difference d = compare(pair.a, pair.b);
-    const bool wrong = d.relative > bound;
-    if (!wrong && !(d.relative > 0 && options.all) && !(d.relative > worst))
-      return;
-    worst = std::max(worst, d.relative);
-    rows.push_back({pair.label, kernel(*plan, *pair.plan), kernel(*reference, *pair.reference), pair.a.shape(), pair.b.shape(),
-                    entry, pair.output, pair.a.columns, d.compared ? pair.a.text(d.at) : "", d.compared ? pair.b.text(d.at) : "",
-                    d});
-  }
-
-  static std::string kernel(const Session &session, const plan::Launch &launch) {
-    return session.plan().kernels()->Get(launch.kernel())->name()->str();
-  }
-
-  Result<void> report() const {
-    const auto first = std::find_if(rows.begin(), rows.end(), [&](const Row &row) { return row.difference.relative > bound; });
-    if (options.all)
-      table();
-    const auto largest = std::max_element(
-        rows.begin(), rows.end(), [](const Row &a, const Row &b) { return a.difference.relative < b.difference.relative; });
-    std::printf("%u operations compared%s, bound %s: largest difference %s%s\n", matched,
-                options.from_reference ? ", each on the reference's inputs" : ", each plan on its own results",
-                number(bound).c_str(), largest == rows.end() ? "0" : number(largest->difference.relative).c_str(),
-                largest == rows.end() ? "" : cat(" at ", largest->label).c_str());
-    if (unmatched) {
-      std::string names;
-      for (const std::string &label : alone)
-        names += (names.empty() ? "" : ", ") + label;
-      std::printf("%u operations have no counterpart in the reference: %s%s\n", unmatched, names.c_str(),
-                  unmatched > alone.size() ? ", ..." : "");
-    }
-    for (const std::string &text : shapes)
-      std::printf("not compared, the shapes differ: %s\n", text.c_str());
-    if (kept_inputs)
-      std::printf("%u inputs were not taken from the reference: their types or sizes differ\n", kept_inputs);
-    if (!matched)
-      return fail(Code::invalid_input,
-                  "no operation of the plan has a counterpart in the reference; compile both with this k31c");
-    if (first == rows.end())
-      return {};
-    const Row &row = *first;
-    std::printf("first operation that differs: %s (%s)\n", row.label.c_str(), row.entry.c_str());
-    std::printf("  plan:      %s, argument %u, %s\n", row.kernel.c_str(), row.output, row.shape.c_str());
-    std::printf("  reference: %s, %s\n", row.reference_kernel.c_str(), row.reference_shape.c_str());
-    std::printf("  at %s: %s against %s; %llu of %llu values differ, largest magnitude %s, difference %s\n",
-                row.position().c_str(), row.value.c_str(), row.reference_value.c_str(),
-                static_cast<unsigned long long>(row.difference.differing),
-                static_cast<unsigned long long>(row.difference.compared), number(row.difference.scale).c_str(),
-                number(row.difference.relative).c_str());
-    return fail(Code::invalid_input, cat("the plans differ, first at ", quote(row.label), ": ", number(row.difference.relative),
-                                         " is above the bound ", number(bound)));
-  }
-
-  void table() const {
-    std::vector<const Row *> sorted;
-    for (const Row &row : rows)
-      if (row.difference.relative > 0)
-        sorted.push_back(&row);
-    std::sort(sorted.begin(), sorted.end(), [](const Row *a, const Row *b) { // equal ones in the order of the runs
-      return a->difference.relative != b->difference.relative ? a->difference.relative > b->difference.relative : a < b;
-    });
-    if (sorted.size() > 50)
-      sorted.resize(50);
-    std::printf("%-12s %-16s %-14s %-14s %-40s %s\n", "difference", "at", "plan", "reference", "operation", "kernel");
-    for (const Row *row : sorted)
-      std::printf("%-12s %-16s %-14s %-14s %-40s %s\n", number(row->difference.relative).c_str(), row->position().c_str(),
-                  row->value.c_str(), row->reference_value.c_str(), row->label.c_str(), row->kernel.c_str());
-  }
-
   const Options &options;
   std::unique_ptr<Session> plan, reference;
-  double bound = 0, worst = 0;
-  std::string entry; // that runs
-  std::vector<Row> rows;
-  std::vector<std::string> alone, shapes;
-  uint32_t matched = 0, unmatched = 0, kept_inputs = 0;
+  std::optional<VerifyReport> found;
 };
 
 } // namespace
