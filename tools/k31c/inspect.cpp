@@ -74,8 +74,10 @@ void printWeights(const plan::Plan &plan) {
     std::string shape;
     for (uint64_t extent : *stack->shape())
       shape += (shape.empty() ? "" : " x ") + std::to_string(extent);
+    // Parts of a stack, and stacks that lie one behind the other, share a destination: the first row's place tells them apart.
+    const uint64_t first = stack->dest() + stack->layout()->group_begin() * stack->layout()->dest_row_bytes();
     std::printf("%s\n    %u of %s %s, at %llu every %llu bytes\n", stack->pattern()->c_str(), stack->offsets()->size(),
-                stack->dtype()->c_str(), shape.c_str(), static_cast<unsigned long long>(stack->dest()),
+                stack->dtype()->c_str(), shape.c_str(), static_cast<unsigned long long>(first),
                 static_cast<unsigned long long>(stack->stride()));
     std::string names;
     for (const std::string &reader : readers.of(*stack))
