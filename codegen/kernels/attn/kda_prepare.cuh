@@ -3,7 +3,8 @@
 //
 // Pairs of tokens (the A of kda_chunk.cuh, and Q . E K) are products too: E_ij = exp(G_i) exp(-G_j), one factor a side. Both
 // sides are two values of bf16 each, hi + lo, and three products keep some 16 bits. exp(-G) must be a number: where a channel's G
-// passes 2^-kFar in a chunk, the pairs go by loops with exp(G_i - G_j), which is never above 1.
+// passes 2^-kFar in a chunk, the pairs go by loops with exp(G_i - G_j), which is never above 1. Differences of large sums lose
+// bits, so a decay below 2^-kGone, which leaves nothing, counts as 2^-kGone there.
 #pragma once
 #include "codegen/kernels/attn/cache.cuh"
 #include "codegen/kernels/attn/kda.tile.h"
@@ -14,7 +15,8 @@
 namespace k31::kernels::kda {
 
 constexpr int kChunk = kChunkTokens;
-constexpr float kFar = 120; // of the 127 binary orders that fp32 and bf16 have above 1
+constexpr float kFar = 120;  // of the 127 binary orders that fp32 and bf16 have above 1
+constexpr float kGone = 150; // below all that fp32 has
 
 template <int D> using HalfRows = uint16_t[kChunk][D + 8]; // padded rows: no bank conflicts
 template <int D> using FloatRows = float[kChunk][D + 4];
@@ -103,8 +105,13 @@ template <Config c, Tile t> struct Preparation {
     for (int i = 0; i < kChunk; ++i)
       x.sum[i][thread] = sum += v[i];
     to.last[thread] = exp2_flushed(sum);
-    if (sum < -kFar)
+    if (sum < -kFar) {
       x.far = 1;
+      sum = 0;
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i)
+        x.sum[i][thread] = sum += v[i] < -kGone ? -kGone : v[i];
+    }
   }
   // Operands that decay from the chunk's start or to its end, and those of pairs.
   K31_DEVICE void decay_operands(ChunkStage<D> &to) {

@@ -115,12 +115,13 @@ void check(const Case &t, uint32_t tasks) {
 }
 
 TEST(Kda, TokenForm) {
-  for (Case t : {Case{3, 16, 1}, Case{2, 128, 1}, Case{3, 48, 0}, Case{1, 256, 1}, Case{2, 16, 1, Decay::strong}})
+  for (Case t : {Case{3, 16, 1}, Case{2, 128, 1}, Case{3, 48, 0}, Case{1, 256, 1}, Case{2, 16, 1, Decay::strong},
+                 Case{2, 16, 1, Decay::cut}})
     check(t, 2);
 }
 
 TEST(Kda, ChunkForm) {
-  for (Decay d : {Decay::bounded, Decay::weak, Decay::strong, Decay::mixed})
+  for (Decay d : {Decay::bounded, Decay::weak, Decay::strong, Decay::mixed, Decay::cut})
     for (Case t :
          {Case{3, 16, 16, d}, Case{2, 128, 16, d}, Case{2, 48, 8, d}, Case{1, 256, 16, d}, Case{2, 32, 5, d}, Case{2, 32, 64, d}})
       check(t, 3);

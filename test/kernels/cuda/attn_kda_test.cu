@@ -90,16 +90,30 @@ K31_CUDA_TEST("attn.kda.tokens") {
   test<config(2, 128, 1)>(kRuns, 2e-5);
   test<config(3, 48, 1)>(kRuns, 2e-5);
   test<config(1, 256, 1)>(kRuns, 2e-5);
-  test<config(2, 16, 1)>(kRuns, 2e-5, Decay::strong);
+  test<config(2, 16, 1)>(kRuns, 2e-5, Decay::strong), test<config(2, 16, 1)>(kRuns, 2e-5, Decay::cut);
   test<config(2, 128, 1, DType::bf16, DType::bf16)>(kRuns, 2e-5);
   test<config(2, 64, 1, DType::bf16), Tile{.blocks = 1}>(kRuns, 2e-5, Decay::mixed);
 }
 K31_CUDA_TEST("attn.kda.chunks") {
-  for (Decay decay : {Decay::bounded, Decay::weak, Decay::strong, Decay::mixed}) {
+  for (Decay decay : {Decay::bounded, Decay::weak, Decay::strong, Decay::mixed, Decay::cut}) {
     test<config(2, 128, 16)>(kRuns, 2e-5, decay);
     test<config(2, 32, 16)>(kRuns, 2e-5, decay);
     test<config(2, 128, 16, DType::bf16, DType::bf16)>(kRuns, 1e-2, decay); // products of bf16
     test<config(3, 64, 64, DType::bf16)>(kRuns, 1e-2, decay);
+  }
+}
+// A block goes from segment to segment: long ones by chunks, short ones token by token in the same shared memory.
+constexpr Tile of_blocks(Tile t, int blocks) { return t.blocks = blocks, t; }
+K31_CUDA_TEST("attn.kda.turns") {
+  constexpr Config wide = config(2, 128, 16, DType::bf16, DType::bf16), narrow = config(1, 64, 16, DType::bf16);
+  const std::vector<Batches::Run> turns = {{0, 16, -1, 4}, {7, 1, 1, 1},   {0, 15, -1, 7},  {12, 33, 3, 6},
+                                           {100, 2, 5, 5}, {30, 17, 8, 2}, {64, 18, -1, 9}, {64, 9, 0, 0}};
+  for (Decay decay : {Decay::bounded, Decay::mixed}) {
+    for (const std::vector<Batches::Run> &runs : {kRuns, turns}) {
+      test<wide, of_blocks(choose(wide), 1)>(runs, 1e-2, decay);
+      test<wide, of_blocks(choose(wide), 3)>(runs, 1e-2, decay);
+      test<narrow, of_blocks(choose(narrow), 1)>(runs, 1e-2, decay);
+    }
   }
 }
 K31_CUDA_TEST("attn.kda.time") {
