@@ -11,6 +11,12 @@ using namespace k31::kernels::row;
 using k31::kernels::inverse_root, k31::kernels::quotient;
 
 constexpr double kEpsilon = 1e-5;
+template <class F> double root_of_squares(int count, const F &value) { // of their mean, as norms divide by it
+  double squares = 0;
+  for (int i = 0; i < count; ++i)
+    squares += value(i) * value(i);
+  return std::sqrt(squares / count + kEpsilon);
+}
 
 // x, gain
 template <int size> struct RmsNorm {
@@ -33,17 +39,13 @@ template <class S, class T = Chosen<S>> void norm(int live, int shift = 0) {
   Args args{count.device<int32_t>(),
             {x.device<char>() + shift * k31::kernels::bytes_of_type((DType)c.type[0]), gain.device(), out.device()}};
   start<S, T, RmsNorm<size>>(args);
-  double squares = 0;
+  std::vector<double> roots; // of each row's groups
+  for (int r = 0; r < live; ++r)
+    for (int first = 0; first < c.cols; first += size)
+      roots.push_back(root_of_squares(size, [&](int i) { return xv(r, first + i); }));
   expect_close(
       out, live,
-      [&](int64_t r, int64_t col) {
-        if (col % size == 0) {
-          squares = 0;
-          for (int i = 0; i < size; ++i)
-            squares += xv(r, col + i) * xv(r, col + i);
-        }
-        return xv(r, col) * gain.at(0, col % c.length[1]) / std::sqrt(squares / size + kEpsilon);
-      },
+      [&](int64_t r, int64_t col) { return xv(r, col) * gain.at(0, col % c.length[1]) / roots[r * c.groups + col / size]; },
       1e-5);
 }
 
@@ -139,37 +141,21 @@ template <class S, class T = Chosen<S>> void residual_mix(int live) {
       count.set(0, 0, live);
   start<S, T, Mix>({count.device<int32_t>(),
                     {a.device(), b.device(), query.device(), gain.device(), scalar.device(), mix.device(), normed.device()}});
-  auto mixes = [&](int64_t r) {
+  std::vector<std::vector<double>> mixes;
+  std::vector<double> roots;
+  for (int r = 0; r < live; ++r) {
     double sa = 0, sb = 0;
     for (int i = 0; i < c.cols; ++i)
       sa += a.at(r, i) * query.at(0, i), sb += b.at(r, i) * query.at(0, i);
     double wa = std::exp(sa / 64), wb = std::exp(sb / 64);
-    std::vector<double> m(c.cols);
+    std::vector<double> &m = mixes.emplace_back(c.cols);
     for (int i = 0; i < c.cols; ++i)
       m[i] = (wa * a.at(r, i) + wb * b.at(r, i)) / (wa + wb) * scalar.at(r, 0);
-    return m;
-  };
-  std::vector<double> m;
-  double squares = 0;
+    roots.push_back(root_of_squares(c.cols, [&](int i) { return m[i]; }));
+  }
+  expect_close(mix, live, [&](int64_t r, int64_t col) { return mixes[r][col]; }, 1e-4, "mix");
   expect_close(
-      mix, live,
-      [&](int64_t r, int64_t col) {
-        if (!col)
-          m = mixes(r);
-        return m[col];
-      },
-      1e-4, "mix");
-  expect_close(
-      normed, live,
-      [&](int64_t r, int64_t col) {
-        if (!col) {
-          m = mixes(r), squares = 0;
-          for (double v : m)
-            squares += v * v;
-        }
-        return m[col] * gain.at(0, col / 128) / std::sqrt(squares / c.cols + kEpsilon);
-      },
-      1e-4, "norm");
+      normed, live, [&](int64_t r, int64_t col) { return mixes[r][col] * gain.at(0, col / 128) / roots[r]; }, 1e-4, "norm");
 }
 
 struct Add { // a map of two elements and a column
@@ -291,30 +277,23 @@ template <class T = Chosen<TimedMix<8>>> void mix_of_nine(int live) {
   auto &[sources, query, gain, count, out] = tensors;
   sources.fill_normal(), query.fill_normal(0.02f), gain.fill_normal();
   start<TimedMix<8>, T, MixOfNine>(tensors.args(live));
-  std::vector<double> mix(C);
-  double squares = 0;
-  expect_close(
-      out, live,
-      [&](int64_t r, int64_t col) {
-        if (!col) { // a new row
-          double weight[9], total = 0;
-          for (int i = 0; i < 9; ++i) {
-            double square = 0, product = 0;
-            for (int k = 0; k < C; ++k)
-              square += sources.at(i * 8 + r, k) * sources.at(i * 8 + r, k), product += sources.at(i * 8 + r, k) * query.at(0, k);
-            total += weight[i] = std::exp(product / std::sqrt(square / C + kEpsilon));
-          }
-          squares = 0;
-          for (int k = 0; k < C; ++k) {
-            mix[k] = 0;
-            for (int i = 0; i < 9; ++i)
-              mix[k] += weight[i] / total * sources.at(i * 8 + r, k);
-            squares += mix[k] * mix[k];
-          }
-        }
-        return mix[col] * gain.at(0, col) / std::sqrt(squares / C + kEpsilon);
-      },
-      6e-3);
+  std::vector<std::vector<double>> mixes;
+  std::vector<double> roots;
+  for (int r = 0; r < live; ++r) {
+    double weight[9], total = 0;
+    for (int i = 0; i < 9; ++i) {
+      double product = 0;
+      for (int k = 0; k < C; ++k)
+        product += sources.at(i * 8 + r, k) * query.at(0, k);
+      total += weight[i] = std::exp(product / root_of_squares(C, [&](int k) { return sources.at(i * 8 + r, k); }));
+    }
+    std::vector<double> &mix = mixes.emplace_back(C);
+    for (int k = 0; k < C; ++k)
+      for (int i = 0; i < 9; ++i)
+        mix[k] += weight[i] / total * sources.at(i * 8 + r, k);
+    roots.push_back(root_of_squares(C, [&](int k) { return mix[k]; }));
+  }
+  expect_close(out, live, [&](int64_t r, int64_t col) { return mixes[r][col] * gain.at(0, col) / roots[r]; }, 6e-3);
 }
 } // namespace
 
