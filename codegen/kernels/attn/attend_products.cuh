@@ -15,10 +15,7 @@
 // Who may touch shared memory when, between what barriers:
 //   query, tiles   read by products, which each group has waited for (wgmma_wait) before it arrives anywhere. `query` and `top`
 //                  are written again behind the two all_meet of finish; a tile by the producers behind its `empty`.
-//   valid          read in softmax, written by the producers behind `empty`. All consumers meet (all_meet at the end of softmax)
-//                  between their reads and the arrival of one lane a warp at `empty`, and that arrival releases: no write can
-//                  pass a read. racecheck follows only the arrivals of the reading thread itself and calls this a potential
-//                  hazard.
+//   valid          read in softmax, written by the producers behind `empty`, at which every consumer arrives.
 //   halves         written between the all_meet at the end of softmax and the one of exchange, read behind that one and before
 //                  any_of_all.
 //   weights        written between any_of_all, which all reach with their products and totals of the tile before done, and
@@ -254,9 +251,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
     if constexpr (more)
       begin_scores(tile + 1, all);
     wgmma_wait<more ? 1 : 0>();
-    __syncwarp(); // orders the reads of `valid` by all lanes before the arrival of one, which the producers wait for
-    if (threadIdx.x % 32 == 0)
-      barrier_arrive(empty + tile % 2);
+    barrier_arrive(empty + tile % 2);
   }
 
   K31_DEVICE void consume(const Shares<c, t, kGroup> &shares) const {
@@ -360,7 +355,7 @@ template <Config c, Tile t> struct Products : Tiles<c, t> {
   K31_DEVICE void run(const Shares<c, t, kGroup> &shares) const {
     if (threadIdx.x == 0) {
       for (int i = 0; i < 2; ++i)
-        barrier_init(full + i, 2 * Base::kProducers), barrier_init(empty + i, kConsumers / 32);
+        barrier_init(full + i, 2 * Base::kProducers), barrier_init(empty + i, kConsumers);
       barrier_init_done();
     }
     __syncthreads();

@@ -31,7 +31,7 @@ template <Config c, Tile t> struct Chunks {
       : args(args), shared(*(ChunkShared<D> *)at), full((Barrier *)(at + t.barriers_at(c))), empty(full + kChunkStages) {
     if (threadIdx.x == 0) {
       for (int s = 0; s < kChunkStages; ++s)
-        barrier_init(full + s, D), barrier_init(empty + s, kHolders / 32);
+        barrier_init(full + s, D), barrier_init(empty + s, kHolders);
       barrier_init_done();
     }
     __syncthreads();
@@ -126,9 +126,7 @@ private:
       const uint32_t stage = chunk % kChunkStages;
       barrier_wait(full + stage, chunk / kChunkStages % 2);
       advance(shared.stage[stage], head, row, end);
-      __syncwarp();
-      if (lane == 0)
-        barrier_arrive(empty + stage);
+      barrier_arrive(empty + stage);
     }
     float *to = args.state + ((int64_t)s.slot_out * c.heads + head) * D * D;
 #pragma unroll

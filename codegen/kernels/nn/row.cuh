@@ -48,6 +48,9 @@ template <auto c, class A> K31_DEVICE Args args_of(const A &of, const int32_t *l
 template <Config c, Tile t, int V>
 constexpr bool kHolds = V == t.vector && ceil_div(unit_columns(c, t), t.team *V) <= 16 && kept_words(c, t) <= t.keep;
 
+// Of the two places for sums that the phases of a cluster take in turn.
+template <Tile t> K31_DEVICE Barrier *cluster_barriers() { return (Barrier *)((float *)shared_memory() + 2 * t.phase_values()); }
+
 // Keep: what later phases need again stays in registers; who sets it without a phase keeps elements by itself.
 template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && (c.phases > 0)> struct Unit {
   static constexpr int kColumns = unit_columns(c, t);
@@ -169,16 +172,14 @@ template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && 
       sums[First + s] = totals[s];
     __syncthreads(); // the next phase uses the same memory
   }
-  // The same across the blocks of a cluster: each sends its sums to all. Sums of the next phase go to the other place, as a
-  // thread may still read these.
+  // The same across the blocks of a cluster: each sends its sums to all. Parts and sums of the next phase go to the other place,
+  // as a thread may still read these.
   template <int First, int N> K31_DEVICE void reduce_cluster(const float (&sum)[N]) {
-    constexpr int kWarps = t.team / 32, kPlace = kMaxSums * t.split;
-    float *shared = (float *)shared_memory(), *parts = shared + 2 * kPlace;
-    float *totals = shared + (turn & 1) * kPlace; // [sums, blocks]
-    Barrier *arrived = (Barrier *)(parts + kMaxSums * kWarps) + (turn & 1);
+    float *totals = (float *)shared_memory() + (turn & 1) * t.phase_values(); // [sums, blocks]
+    Barrier *arrived = cluster_barriers<t>() + (turn & 1);
     if (threadIdx.x == 0)
       barrier_expect(arrived, N * t.split * 4);
-    add_up(sum, parts, [&](int s, float total) {
+    add_up(sum, totals + kMaxSums * t.split, [&](int s, float total) {
       if (lane_id() < t.split)
         store_to_block(&totals[s * t.split + cluster_rank()], arrived, lane_id(), total);
     });
@@ -255,7 +256,7 @@ template <Config c, Tile t, class Region, int V, bool Keep = kHolds<c, t, V> && 
 template <Tile t> K31_DEVICE void begin_cluster() {
   if constexpr (t.split > 1) {
     if (threadIdx.x == 0) {
-      Barrier *arrived = (Barrier *)((float *)shared_memory() + kMaxSums * (2 * t.split + t.team / 32));
+      Barrier *arrived = cluster_barriers<t>();
       barrier_init(&arrived[0], 1), barrier_init(&arrived[1], 1);
       barrier_init_done();
     }

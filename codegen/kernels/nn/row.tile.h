@@ -16,8 +16,10 @@ struct Tile {
   int32_t split = 1;  // blocks of the cluster that take one group of columns, equal parts each
 
   constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &) const {
-    return team > 32 ? 4 * kMaxSums * (block / 32 + (split > 1 ? 2 * split : 1)) + (split > 1 ? 16 : 0) : 0;
+  // Values in shared memory for the sums of a phase: totals, then each warp's part.
+  constexpr int32_t phase_values() const { return kMaxSums * (split + block / 32); }
+  constexpr int32_t smem(const Config &) const { // a cluster's phases take turns between two places, each with a barrier
+    return team <= 32 ? 0 : split > 1 ? 2 * (4 * phase_values() + 8) : 4 * phase_values();
   }
   template <class F> static void fields(F &&f) {
     f("block", &Tile::block), f("team", &Tile::team), f("vector", &Tile::vector), f("keep", &Tile::keep),

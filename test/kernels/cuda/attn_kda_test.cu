@@ -102,19 +102,22 @@ K31_CUDA_TEST("attn.kda.chunks") {
     test<config(3, 64, 64, DType::bf16)>(kRuns, 1e-2, decay);
   }
 }
-// A block goes from segment to segment: long ones by chunks, short ones token by token in the same shared memory.
+// Blocks that go from segment to segment.
 constexpr Tile of_blocks(Tile t, int blocks) { return t.blocks = blocks, t; }
-K31_CUDA_TEST("attn.kda.turns") {
-  constexpr Config wide = config(2, 128, 16, DType::bf16, DType::bf16), narrow = config(1, 64, 16, DType::bf16);
+constexpr Config wide = config(2, 128, 16, DType::bf16, DType::bf16), narrow = config(1, 64, 16, DType::bf16);
+void few_blocks(const std::vector<Batches::Run> &runs, Decay decay) {
+  test<wide, of_blocks(choose(wide), 1)>(runs, 1e-2, decay);
+  test<wide, of_blocks(choose(wide), 3)>(runs, 1e-2, decay);
+  test<narrow, of_blocks(choose(narrow), 1)>(runs, 1e-2, decay);
+}
+K31_CUDA_TEST("attn.kda.segments") { // all by chunks: the next segment's are prepared while the state of the last is written
+  few_blocks({{0, 37, -1, 4}, {12, 33, 3, 6}, {30, 50, 8, 2}, {64, 18, -1, 9}}, Decay::bounded);
+}
+K31_CUDA_TEST("attn.kda.turns") { // long ones by chunks, short ones token by token in the same shared memory
   const std::vector<Batches::Run> turns = {{0, 16, -1, 4}, {7, 1, 1, 1},   {0, 15, -1, 7},  {12, 33, 3, 6},
                                            {100, 2, 5, 5}, {30, 17, 8, 2}, {64, 18, -1, 9}, {64, 9, 0, 0}};
-  for (Decay decay : {Decay::bounded, Decay::mixed}) {
-    for (const std::vector<Batches::Run> &runs : {kRuns, turns}) {
-      test<wide, of_blocks(choose(wide), 1)>(runs, 1e-2, decay);
-      test<wide, of_blocks(choose(wide), 3)>(runs, 1e-2, decay);
-      test<narrow, of_blocks(choose(narrow), 1)>(runs, 1e-2, decay);
-    }
-  }
+  for (Decay decay : {Decay::bounded, Decay::mixed})
+    few_blocks(kRuns, decay), few_blocks(turns, decay);
 }
 K31_CUDA_TEST("attn.kda.time") {
   if (!timing())
