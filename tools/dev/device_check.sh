@@ -32,7 +32,7 @@ if [ "${1:-}" = pack ]; then
   build=$2 file=$3 folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
   # What is carried is what the sources say now; the kernel tests where there is an nvcc.
-  ninja -C "$build" k31c k31-run exchange_time >"$folder/log" || { tail -20 "$folder/log" && exit 1; }
+  ninja -C "$build" k31c k31-opt k31-translate k31-run exchange_time >"$folder/log" || { tail -20 "$folder/log" && exit 1; }
   if ninja -C "$build" -t query k31_cuda_tests >/dev/null 2>&1; then
     ninja -C "$build" k31_cuda_tests >"$folder/log" || { tail -20 "$folder/log" && exit 1; }
   fi
