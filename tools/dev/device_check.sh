@@ -145,7 +145,7 @@ if wanted sanitize; then
   # In attn.kda.turns racecheck reports accesses on both sides of one __syncthreads; see docs/performance.md.
   for tool in memcheck racecheck; do
     for name in ${filter:-attn.append.scalars attn.append.codes attn.attend.codes attn.attend.parts attn.attend.products attn.batch_rows \
-      attn.index_select.ties attn.kda.tokens attn.kda.chunks attn.kda.segments attn.kda_decode.dims attn.kda_decode.turns \
+      attn.index_select.ties attn.index_select.kept attn.kda.tokens attn.kda.chunks attn.kda.segments attn.kda_decode.dims attn.kda_decode.turns \
       attn.short_conv.vectors coll.join coll.own_rows coll.pack coll.part coll.peer.two coll.sum_row.two coll.unpack math.regions \
       moe.combine moe.grouped_linear.thin moe.grouped_linear.widths moe.permute moe.route nn.embed nn.gather nn.head_linear.plain \
       nn.head_linear.fp32 nn.linear.thin nn.linear.mapped nn.linear.parts nn.linear.epilogue nn.map nn.row.norm nn.row.mix \

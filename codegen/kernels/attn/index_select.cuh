@@ -38,12 +38,14 @@ template <Config c, Tile t> struct Team {
     char *scratch = (char *)args.workspace + team * team_bytes(c, t);
     pick.scores = (uint32_t *)scratch;
     pick.histograms = (uint32_t *)(scratch + score_bytes(c, t));
-    pick.counts = (int32_t *)(pick.histograms + kDigits * t.rows * kBins);
+    pick.counts = (int32_t *)(pick.histograms + t.histograms() * t.rows * kBins);
     char *shared = (char *)shared_memory();
     query = shared;
     weights = (float *)(shared + t.query_bytes(c));
     pick.histogram = (uint32_t *)((char *)weights + t.weight_bytes(c));
     pick.copies = (uint32_t *)query; // there are no queries any more when rows are selected
+    if constexpr (t.wide)
+      pick.kept = decltype(pick.kept)(query);
     pick.state = (Threshold *)(pick.histogram + kBins);
     groups = (Group *)(pick.state + t.rows);
     pick.sums = (uint64_t *)((char *)groups + (t.wide ? t.rows * sizeof(Group) : 0));

@@ -41,7 +41,8 @@ struct Tile {
   }
   constexpr int32_t weight_bytes(const Config &c) const { return wide ? kWideColumns * 4 : (rows * heads(c) * 4 + 15) / 16 * 16; }
   constexpr int32_t threads() const { return block; }
-  constexpr int32_t smem(const Config &c) const { // queries, weights, one histogram, state of the rows, sums
+  constexpr int32_t histograms() const { return kDigits + 2 * wide; } // of a row
+  constexpr int32_t smem(const Config &c) const {                     // queries, weights, one histogram, state of the rows, sums
     return query_bytes(c) + weight_bytes(c) + kBins * 4 + rows * 16 + 512 + (wide ? rows * 16 : 0);
   }
   template <class F> static void fields(F &&f) {
@@ -50,10 +51,10 @@ struct Tile {
   }
 };
 
-// Scratch of one team: scores [rows, max_context], histograms [digits, rows, bins], counts [rows, blocks, 2].
+// Scratch of one team: scores [rows, max_context], histograms [rows, bins], counts [rows, blocks, 2].
 constexpr int64_t score_bytes(const Config &c, const Tile &t) { return ((int64_t)t.rows * c.max_context * 4 + 127) / 128 * 128; }
 constexpr int64_t team_bytes(const Config &c, const Tile &t) {
-  return score_bytes(c, t) + (int64_t)t.rows * (kDigits * kBins + t.blocks * 2) * 4;
+  return score_bytes(c, t) + (int64_t)t.rows * (t.histograms() * kBins + t.blocks * 2) * 4;
 }
 constexpr int64_t workspace(const Config &c, const Tile &t) { return t.teams * team_bytes(c, t); }
 

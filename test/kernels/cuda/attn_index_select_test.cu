@@ -13,7 +13,7 @@ namespace {
 using namespace k31::test;
 using namespace k31::kernels::index_select;
 
-enum class Draw { integers, ties, reals };
+enum class Draw { integers, ties, reals, sampled };
 
 // Tolerance: 0 asks for the exact selection.
 template <Config c, Tile t = choose(c)> void test(const std::vector<Batches::Run> &runs, Draw draw, double tolerance = 0) {
@@ -26,6 +26,14 @@ template <Config c, Tile t = choose(c)> void test(const std::vector<Batches::Run
   const int span = draw == Draw::ties ? 1 : 3;
   auto value = [&]() -> double { return draw == Draw::reals ? normal() : uniform_int(-span, span); };
   q.fill(value, batch.live()), w.fill(value, batch.live()), batch.fill_pool(pages, value);
+  for (int g = 0; draw == Draw::sampled && g < batch.live_segments(); ++g) { // only what a sample of sixteenths sees is large
+    const int n = batch.position(batch.segments[g].row_begin) + 1, parts = std::max(1, t.blocks / batch.live()),
+              length = ((n + parts - 1) / parts + 127) / 128 * 128;
+    for (int s = 0; s < n; ++s)
+      if (s % length / 128 % 16 != s % length / 2048 % 16)
+        for (int d = 0; d < D; ++d)
+          pages.set(batch.cache_row(g, s), d, pages.at(batch.cache_row(g, s), d) > 0);
+  }
   if (c.cache_type == DType::i8) {
     for (int r = 0; r < batch.live() && draw != Draw::reals; ++r) // scales become 1: a value of 127, which no query looks at
       for (int h = 0; h < H; ++h)
@@ -144,6 +152,18 @@ K31_CUDA_TEST("attn.index_select.wide") {
   test<coded(config(12, 64, 64, DType::bf16, true))>(kLong, Draw::ties);
   test<coded(config(32, 128, 100, DType::bf16, true))>(kLong, Draw::reals, 1e-3);
   test<config(32, 128, 64, DType::bf16, true)>(kRuns, Draw::integers); // all rows in one row block
+}
+// Longer rows, shared by blocks or not: what can be selected fits into shared memory; it does not (zeros tie, thousands are
+// taken); there is less of it than a sample tells.
+constexpr Config longer(Config c) { return c.blocks = 73, c.max_context = 256 * c.blocks, c; }
+K31_CUDA_TEST("attn.index_select.kept") {
+  const std::vector<Batches::Run> few = {{18200, 20}, {5000, 3}, {150, 2}}, many = {{18200, 90}};
+  for (const auto &runs : {few, many}) {
+    test<longer(config(4, 64, 200, DType::bf16, true))>(runs, Draw::integers);
+    test<longer(config(1, 64, 12500, DType::bf16, true))>(runs, Draw::ties);
+    test<longer(config(1, 64, 1000, DType::bf16, true))>(runs, Draw::sampled);
+    test<coded(longer(config(4, 64, 200, DType::bf16, true)))>(runs, Draw::integers);
+  }
 }
 
 // Pages of made-up codes, all of one scale.
