@@ -7,12 +7,14 @@ import os
 import re
 import sys
 
-# folder: (prefixes of our own that it may include, foreign prefixes that it must not include)
+# folder or file: (prefixes of our own that it may include, foreign prefixes that it must not include)
 COMPILER_HEADERS = ("mlir/", "llvm/", "lld/", "clang/")
 # Readers of plan files on the compiler's side must refuse what Load refuses, in the same words: one library, one header.
 PLAN_CHECK = "runtime/plan/plan_file.h"
 # explain shows which launches a host runs at once: the rule that Bind uses, not a copy of it.
 HOST_SCHEDULE = "runtime/host/schedule.h"
+# What both command lines do alike.
+USAGE = "tools/usage.h"
 TABLE = {
     "runtime/schema": (("runtime/schema/",), COMPILER_HEADERS),
     "runtime": (("runtime/",), COMPILER_HEADERS),
@@ -20,11 +22,12 @@ TABLE = {
     "dialects": (("dialects/",), ()),
     "codegen": (("codegen/", "dialects/"), ()),
     "compiler": (("compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK), ()),
-    "tools/k31_run": (("tools/k31_run/", "runtime/"), COMPILER_HEADERS),
+    "tools/usage.h": (("runtime/base/",), COMPILER_HEADERS),
+    "tools/k31_run": (("tools/k31_run/", USAGE, "runtime/"), COMPILER_HEADERS),
     "tools/dev/fuzz": (("tools/dev/fuzz/", "runtime/"), COMPILER_HEADERS),
     "tools/dev/fuzz/Import": (("tools/dev/fuzz/", "compiler/Import/"), ()),
     "tools/k31c": (("tools/k31c/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/", PLAN_CHECK,
-                    HOST_SCHEDULE), ()),
+                    HOST_SCHEDULE, USAGE), ()),
     "tools/k31_opt": (("compiler/", "codegen/", "dialects/"), ()),
     "tools/k31_translate": (("tools/k31_translate/", "compiler/", "codegen/", "dialects/", "runtime/schema/", "runtime/base/"), ()),
 }
@@ -34,8 +37,8 @@ SOURCES = (".h", ".cpp", ".cuh", ".cu")
 
 
 def rule_of(path):
-    """The longest folder of the table that holds the file."""
-    best = max((f for f in TABLE if path.startswith(f + "/")), key=len, default=None)
+    """The longest folder of the table that holds the file, or the file itself."""
+    best = max((f for f in TABLE if path.startswith(f + "/") or path == f), key=len, default=None)
     return best, TABLE.get(best)
 
 

@@ -44,7 +44,7 @@
 // TEXT: total 9984
 
 // Streams: what a command waits for is named.
-// EXPLAIN: kimi-k3.1, layers 0 to 1 of 1: target cpu, mesh tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)
+// EXPLAIN: kimi-k3.1, layer 0 of 1: target cpu, mesh tp=2 dp=1 ep=2 pp=1 node=2 (2 ranks)
 // EXPLAIN: entry decode_b2: decode for up to 2 rows of 2 sequences, 6 commands on 2 streams
 // EXPLAIN-NEXT: {{^}}  transport library: the peer transport is off
 // EXPLAIN: layer 0

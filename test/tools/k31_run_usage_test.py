@@ -13,11 +13,16 @@ model = ["--plan", broken.name, "--weights", tiny]
 
 CASES = [
     (0, "Usage:", ["--help"]),
+    (0, "k31-run ", ["--version"]),
     (0, "Example:", ["generate", "--help"]),
+    (0, "--effort low|high|max", ["generate", "--help"]),
+    (0, "--batch N=1 ", ["bench", "--help"]),
     (0, "Example:", ["logits", "--help"]),
     (0, "Example:", ["perplexity", "--help"]),
     (2, "subcommand", []),
-    (2, "", ["serve"]),
+    (2, "no command 'serve'; k31-run --help", ["serve", "--port"]),
+    (2, "no option '--port'", ["--port"]),
+    (2, "--steps: Value 0 not in range 1 to 1048576; k31-run bench --help", ["bench", "--steps", "0"]),
     (2, "a\\n\\x1b[31m", ["generate", *model, "--prompt", "x", "a\n\x1b[31m"]),
     (2, "'' is no token id", ["generate", *model, "--tokens", ""]),
     (2, "1\\n2", ["generate", *model, "--prompt", "x", "--temperature", "1\n2"]),

@@ -9,6 +9,7 @@
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/profile.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/usage.h"
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -287,34 +288,34 @@ Command add_bench(CLI::App &parent) {
   Options &o = *options;
   CLI::App *app = parent.add_subcommand("bench", "Time the entries of a plan and their operations");
   app->add_option("--plan", o.plan, "Plan file that k31c compile made")->required()->type_name("FILE");
-  CLI::App *weights = app->add_option_group("weights", "One of:");
+  CLI::App *weights = app->add_option_group("weights", "Weights to compute with");
   weights->add_option("--weights", o.weights, "Folder of the checkpoint that the plan was made from")->type_name("DIR");
   CLI::Option *synthetic = weights->add_flag("--synthetic-weights", o.synthetic, "Made-up weights: no checkpoint is read");
   weights->require_option(1);
-  app->add_option("--routing", o.routing, "Of synthetic weights: all experts about as often, or some most of the time")
-      ->check(CLI::IsMember({"uniform", "skewed"}))
+  usage::choice(
+      app->add_option("--routing", o.routing, "Of synthetic weights: all experts about as often, or some most of the time"),
+      {"uniform", "skewed"})
       ->needs(synthetic)
       ->capture_default_str();
-  const CLI::Range positive(1u, 1u << 20);
-  app->add_option("--batch", o.batch, "Sequences that decode at once")->check(positive)->type_name("N")->capture_default_str();
+  usage::number(app->add_option("--batch", o.batch, "Sequences that decode at once"), 1u, 1u << 20)->capture_default_str();
   app->add_option("--context", o.context, "Positions that each sequence already has, with made-up caches")
       ->type_name("N")
       ->capture_default_str();
-  app->add_option("--steps", o.steps, "Decode steps that are timed; a prefill is timed at most four times")
-      ->check(positive)
-      ->type_name("N")
+  usage::number(app->add_option("--steps", o.steps, "Decode steps that are timed; a prefill is timed at most four times"), 1u,
+                1u << 20)
       ->capture_default_str();
   app->add_option("--prefill", o.prefill, "Time a prompt of N tokens behind the context too")->type_name("N");
   app->add_flag("--per-op", o.per_op,
                 "Tables of operations (time, share, bytes that have to move, bandwidth) and of what the collectives of all "
-                "ranks move, capacity and live, within hosts and between them");
+                "ranks move, capacity and live, within hosts and between them; MB are 10^6 bytes, GB 10^9");
   app->add_flag("--json", o.json, "Print one JSON document instead of text");
   app->add_option("--trace", o.trace, "Write the launches of the last run of each kind as a Chrome trace")->type_name("FILE");
   CLI::Option *stub = app->add_flag("--stub-collectives", o.stub_collectives,
                                     "With --rank: one rank of a mesh alone, its collectives do nothing");
   app->add_option("--rank", o.rank, "The rank that runs alone")->needs(stub)->type_name("R");
   app->add_option("--seed", o.seed, "Of made-up weights and caches")->type_name("N")->capture_default_str();
-  app->add_option("--threads", o.threads, "Host threads; 0 takes all cores")->check(CLI::Range(0, 4096))->type_name("N");
+  usage::number(app->add_option("--threads", o.threads, "Host threads of each rank; 0 takes all cores"), 0u, 4096u)
+      ->capture_default_str();
   app->footer("Example:\n  k31-run bench --plan k31.k31 --synthetic-weights --batch 4 --context 4096 --prefill 512 --per-op");
   return {app, [options]() -> Result<void> {
             if (options->stub_collectives && !options->rank)

@@ -7,6 +7,7 @@
 #include "tools/k31_run/model.h"
 #include "tools/k31_run/printer.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/usage.h"
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -235,7 +236,7 @@ Command add_generate(CLI::App &parent) {
   auto options = std::make_shared<Options>();
   CLI::App *app = parent.add_subcommand("generate", "Continue prompts and print the text as it is made");
   options->model.add_to(*app);
-  CLI::App *source = app->add_option_group("prompt", "What to continue, one of:");
+  CLI::App *source = app->add_option_group("prompt", "What to continue");
   CLI::Option *prompt = source->add_option("--prompt", options->prompts, "Text; repeat it to run several at once")
                             ->type_name("TEXT")
                             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -245,9 +246,7 @@ Command add_generate(CLI::App &parent) {
   source->add_option("--tokens-file", options->tokens_file, "File of token ids separated by commas, one sequence a line")
       ->type_name("FILE");
   source->require_option(1);
-  app->add_option("--max-tokens", options->max_tokens, "Most tokens to draw for a prompt")
-      ->check(CLI::Range(1u, 1u << 30))
-      ->type_name("N")
+  usage::number(app->add_option("--max-tokens", options->max_tokens, "Most tokens to draw for a prompt"), 1u, 1u << 30)
       ->capture_default_str();
   app->add_option("--temperature", options->sampling.temperature,
                   "0 takes the most likely token; 1 is what the released model was made for, with --top-p 0.95")
@@ -255,7 +254,7 @@ Command add_generate(CLI::App &parent) {
       ->type_name("T")
       ->capture_default_str();
   app->add_option("--top-p", options->sampling.top_p, "Draw from the most likely tokens that together reach this probability")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(CLI::Range(1e-6, 1.0).description(""))
       ->type_name("P")
       ->capture_default_str();
   app->add_option("--seed", options->sampling.seed, "The same seed gives the same text")->type_name("S")->capture_default_str();
@@ -266,10 +265,8 @@ Command add_generate(CLI::App &parent) {
   app->add_flag_callback(
          "--no-thinking", [options] { options->chat_options.thinking = false; }, "Chat without thinking")
       ->needs(chat);
-  app->add_option("--effort", options->chat_options.effort, "How much to think")
-      ->needs(chat)
-      ->check(CLI::IsMember({"low", "high", "max"}))
-      ->type_name("LEVEL");
+  usage::choice(app->add_option("--effort", options->chat_options.effort, "How much to think"), {"low", "high", "max"})
+      ->needs(chat);
   app->add_flag("--ignore-eos", options->ignore_eos, "Go on after an id that ends the text");
   app->add_flag("--json", options->json, "Print one JSON document with ids, text and times at the end instead");
   app->footer(

@@ -44,7 +44,7 @@ Command add_logits(CLI::App &parent) {
   auto options = std::make_shared<Options>();
   CLI::App *app = parent.add_subcommand("logits", "Write the logits of every position: fp32 [T, vocab], tensor \"logits\"");
   options->model.add_to(*app);
-  CLI::App *source = app->add_option_group("text", "What to run, one of:");
+  CLI::App *source = app->add_option_group("text", "What to run");
   add_tokens(*source, options->source.tokens, "Token ids, separated by commas");
   source->add_option("--text-file", options->source.file, "UTF-8 text to encode")->type_name("FILE");
   source->require_option(1);

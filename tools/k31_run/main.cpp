@@ -2,20 +2,24 @@
 //
 // Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.
 #include "runtime/base/cat.h"
+#include "runtime/base/plan_trailer.h"
 #include "runtime/comm/mpi.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/usage.h"
 #include <cstdio>
 #include <exception>
 
 int main(int argc, char **argv) {
   CLI::App app("k31-run: run a plan that k31c made, on the weights of its checkpoint.", "k31-run");
-  app.require_subcommand(1);
+  k31::usage::add_to(app);
+  app.set_version_flag("--version",
+                       k31::cat("k31-run ", K31_VERSION, ", runs plans of version ", k31::kPlanMajor, ".0 to ", k31::kPlanMajor,
+                                ".", k31::kPlanMinor),
+                       "Print the version of k31-run and of the plans that it runs");
   app.footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
-             "  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"What is bit bucket?\" --chat");
-  app.failure_message([](const CLI::App *, const CLI::Error &error) {
-    return k31::cat("k31-run: error: ", k31::one_line(error.what()), "; k31-run --help lists commands and options\n");
-  });
+             "  k31-run generate --plan tiny.k31 --weights models/tiny-k31 --prompt \"What is bit bucket?\" --chat\n"
+             "Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.");
   const std::vector<k31::run::Command> commands = {k31::run::add_generate(app), k31::run::add_logits(app),
                                                    k31::run::add_perplexity(app), k31::run::add_verify(app),
                                                    k31::run::add_bench(app)};

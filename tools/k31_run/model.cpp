@@ -3,6 +3,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/plan/mesh.h"
 #include "tools/k31_run/ranks.h"
+#include "tools/usage.h"
 #include <cstdio>
 #include <unistd.h>
 
@@ -11,12 +12,10 @@ namespace k31::run {
 void ModelOptions::add_to(CLI::App &app) {
   app.add_option("--plan", plan, "Plan file that k31c compile made")->required()->type_name("FILE");
   app.add_option("--weights", weights, "Folder of the checkpoint that the plan was made from")->required()->type_name("DIR");
-  app.add_option("--threads", threads, "Host threads; 0 takes all cores")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N")
+  usage::number(app.add_option("--threads", threads, "Host threads of each rank; 0 takes all cores"), 0u, 4096u)
       ->capture_default_str();
   app.add_flag("--check-launches", check_launches, "Wait after each launch, so that an error names the one that failed");
-  app.add_flag("--verbose", verbose, "Print the summary also when stderr is not a terminal");
+  app.add_flag("--verbose", verbose, "Print the summary (times, tokens) on stderr also when that is no terminal");
 }
 
 bool on_terminal() { return ranks().first() && isatty(STDERR_FILENO); }

@@ -2,6 +2,7 @@
 // exponential.
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/windows.h"
+#include "tools/usage.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -59,9 +60,8 @@ Command add_perplexity(CLI::App &parent) {
   CLI::App *app = parent.add_subcommand("perplexity", "Mean negative log likelihood and perplexity of a text");
   options->model.add_to(*app);
   app->add_option("--text-file", options->source.file, "UTF-8 text")->required()->type_name("FILE");
-  app->add_option("--window", options->window, "Targets of a window; each window starts from an empty cache")
-      ->check(CLI::Range(1u, 1u << 30))
-      ->type_name("N")
+  usage::number(app->add_option("--window", options->window, "Targets of a window; each window starts from an empty cache"), 1u,
+                1u << 30)
       ->capture_default_str();
   app->add_option("--chunk", options->chunk, "Most tokens of a window in one run; 0 takes what the plan's entries hold")
       ->type_name("N")

@@ -9,6 +9,7 @@
 #include "tools/k31_run/ranks.h"
 #include "tools/k31_run/verify_report.h"
 #include "tools/k31_run/writes.h"
+#include "tools/usage.h"
 #include <algorithm>
 #include <cstdio>
 
@@ -168,7 +169,7 @@ Command add_verify(CLI::App &parent) {
   CLI::App *app =
       parent.add_subcommand("verify", "Compare two plans of the same model operation by operation, or look at what one writes");
   app->add_option("--plan", o.plan, "Plan file to check")->required()->type_name("FILE");
-  CLI::App *against = app->add_option_group("against", "One of:");
+  CLI::App *against = app->add_option_group("against", "What to compare with");
   against->add_option("--reference", o.reference, "Plan file that is right, such as one with --activations fp32")
       ->type_name("FILE");
   against->add_flag("--writes", o.writes,
@@ -179,7 +180,7 @@ Command add_verify(CLI::App &parent) {
       ->required()
       ->type_name("DIR");
   app->add_option("--reference-weights", o.reference_weights, "Another folder for the reference")->type_name("DIR");
-  CLI::App *source = app->add_option_group("input", "What to run; made-up ids unless given:");
+  CLI::App *source = app->add_option_group("input", "What to run; made-up ids unless given");
   add_tokens(*source, o.tokens, "Token ids, separated by commas");
   source->add_option("--text", o.text, "Text to encode")->type_name("TEXT");
   source->require_option(0, 1);
@@ -193,9 +194,8 @@ Command add_verify(CLI::App &parent) {
   app->add_flag("--from-reference", o.from_reference,
                 "Give every operation the reference's inputs, so that errors do not add up");
   app->add_flag("--all", o.all, "Print the operations with the largest differences as a table");
-  app->add_option("--threads", o.threads, "Host threads of each plan; 0 takes all cores")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  usage::number(app->add_option("--threads", o.threads, "Host threads of each plan; 0 takes all cores"), 0u, 4096u)
+      ->capture_default_str();
   app->footer("Example:\n  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
               "  k31c compile models/tiny-k31 --target cpu --activations fp32 -o tiny-fp32.k31\n"
               "  k31-run verify --plan tiny.k31 --reference tiny-fp32.k31 --weights models/tiny-k31 --all\n"

@@ -7,6 +7,7 @@
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
 #include "tools/k31c/planning.h"
+#include "tools/usage.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <chrono>
@@ -110,7 +111,9 @@ Command addCompile(CLI::App &app) {
   CLI::App *command =
       app.add_subcommand("compile", "Compile a checkpoint to a plan, which holds all machine code and no weights.");
   command->footer("Example:\n  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 -o tiny.k31");
-  const CLI::Range positive(int64_t(1), int64_t(1) << 30);
+  const auto count = [command](const char *name, int64_t &value, const char *description) {
+    return usage::number(command->add_option(name, value, description), int64_t(1), int64_t(1) << 30);
+  };
   const auto notEmpty = [](const std::string &text) {
     return text.empty() ? std::string("is empty; give a value, or leave the option out") : std::string();
   };
@@ -120,67 +123,51 @@ Command addCompile(CLI::App &app) {
   command->add_option("--mesh", o.mesh, "Ranks along each axis, as tp=8,dp=2,ep=16,pp=1,node=8; one rank unless given")
       ->type_name("AXES")
       ->check(notEmpty);
-  command
-      ->add_option(
-          "--sequence-parallel", o.sequenceParallel,
-          "Do the ranks of a tp group share out the rows of a prefill for residual mixes and norms? By cost unless given")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
+  usage::choice(command->add_option("--sequence-parallel", o.sequenceParallel,
+                                    "Do the ranks of a tp group share out the rows of a prefill for residual mixes and norms? "
+                                    "auto: by cost for each bucket"),
+                {"auto", "on", "off"})
       ->capture_default_str();
-  command
-      ->add_option(
-          "--mla", o.mla,
-          "What a rank of a tp group has of an MLA layer in a prefill with shared rows: its heads, or its query rows with "
-          "all heads and whole weights. By cost unless given")
-      ->check(CLI::IsMember({"auto", "heads", "rows"}))
+  usage::choice(command->add_option("--mla", o.mla,
+                                    "What a rank of a tp group has of an MLA layer in a prefill with shared rows: its heads, or "
+                                    "its query rows with all heads and whole weights. auto: by cost"),
+                {"auto", "heads", "rows"})
       ->capture_default_str();
-  command
-      ->add_option(
-          "--overlap", o.overlap,
-          "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of theirs? For meshes over "
-          "a network; between GPUs that NVLink joins it gains nothing")
-      ->check(CLI::IsMember({"on", "off"}))
+  usage::choice(command->add_option("--overlap", o.overlap,
+                                    "On a GPU: do collectives run on a stream of their own, beside launches that need nothing of "
+                                    "theirs? For meshes over a network; between GPUs that NVLink joins it gains nothing"),
+                {"on", "off"})
       ->capture_default_str();
-  command
-      ->add_option(
-          "--moe-exchange", o.moeExchange,
-          "How tokens reach the ranks of their experts: replicate, dispatch or two-level, where a bucket allows it; auto "
-          "chooses by cost for each bucket, see k31c explain")
-      ->check(CLI::IsMember({"auto", "replicate", "dispatch", "two-level"}))
+  usage::choice(command->add_option("--moe-exchange", o.moeExchange,
+                                    "How tokens reach the ranks of their experts, where a bucket allows it; auto chooses by cost "
+                                    "for each bucket, see k31c explain"),
+                {"auto", "replicate", "dispatch", "two-level"})
       ->capture_default_str();
-  command
-      ->add_option("--transport", o.transport,
-                   "Who moves rows between ranks of one host: library (NCCL; shared memory or MPI), peer (a kernel of the plan "
-                   "writes them into memory of its peers), or for each collective the cheaper one (auto)")
-      ->check(CLI::IsMember({"library", "peer", "auto"}))
+  usage::choice(command->add_option("--transport", o.transport,
+                                    "Who moves rows between ranks of one host: library (NCCL; shared memory or MPI), peer (a "
+                                    "kernel of the plan writes them into memory of its peers), or for each collective the "
+                                    "cheaper one (auto)"),
+                {"library", "peer", "auto"})
       ->capture_default_str();
-  command
-      ->add_option("--fuse-sums", o.fuseSums,
-                   "Sums that go by peer: does their kernel go on with the norm, mix or addition that reads them? Where it is "
-                   "possible (on), on a GPU where rows are few (auto), or never (off)")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
+  usage::choice(command->add_option("--fuse-sums", o.fuseSums,
+                                    "Sums that go by peer: does their kernel go on with the norm, mix or addition that reads "
+                                    "them? Where it is possible (on), on a GPU where rows are few (auto), or never (off)"),
+                {"auto", "on", "off"})
       ->capture_default_str();
-  command->add_option("--max-context", o.maxContext, "Positions of one sequence")->check(positive)->capture_default_str();
-  command->add_option("--max-batch", o.maxBatch, "Sequences that are held at once")->check(positive)->capture_default_str();
-  command
-      ->add_option("--cache-tokens", o.cacheTokens,
-                   "Positions that the caches hold for all sequences together; max-context x max-batch unless given")
-      ->check(positive);
-  command->add_option("--prefill-chunk", o.prefillChunk, "Rows of the largest prefill bucket")
-      ->check(positive)
+  count("--max-context", o.maxContext, "Positions of one sequence")->capture_default_str();
+  count("--max-batch", o.maxBatch, "Sequences that are held at once")->capture_default_str();
+  count("--cache-tokens", o.cacheTokens,
+        "Positions that the caches hold for all sequences together; max-context x max-batch unless given");
+  count("--prefill-chunk", o.prefillChunk, "Rows of the largest prefill bucket")->capture_default_str();
+  count("--logit-rows", o.logitRows, "Rows of a prefill that can get logits")->capture_default_str();
+  usage::choice(command->add_option("--activations", o.activations,
+                                    "Element type of activations, and of caches unless --kv-dtype says another"),
+                {"bf16", "fp32"})
       ->capture_default_str();
-  command->add_option("--logit-rows", o.logitRows, "Rows of a prefill that can get logits")
-      ->check(positive)
-      ->capture_default_str();
-  command->add_option("--activations", o.activations, "Element type of activations, and of caches unless --kv-dtype says another")
-      ->check(CLI::IsMember({"bf16", "fp32"}))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--kv-dtype", o.kvDtype,
-          "Element type of latent rows and index keys: bf16, or 8-bit codes with scales, which take 656 bytes for 1152 and "
-          "132 for 256; that of the activations unless given")
-      ->check(CLI::IsMember({"bf16", "fp8"}))
-      ->type_name("bf16|fp8");
+  usage::choice(command->add_option("--kv-dtype", o.kvDtype,
+                                    "Element type of latent rows and index keys: bf16, or 8-bit codes with scales, which take "
+                                    "656 bytes for 1152 and 132 for 256; that of the activations unless given"),
+                {"bf16", "fp8"});
   command
       ->add_option("--cpu-level", o.cpuLevels,
                    "Host processors that the plan runs on, as x86-64-v4,x86-64-v3; all known levels unless given")
@@ -193,9 +180,11 @@ Command addCompile(CLI::App &app) {
       ->check(notEmpty);
   command
       ->add_option("--memory-limit", o.memoryLimit,
-                   "Refuse a plan that needs more: h100, h200, or bytes such as 24G (powers of 1024)")
+                   "Refuse a plan of which a rank needs more: h100, h200, or bytes such as 24G (powers of 1024)")
+      ->type_name("SIZE")
       ->check(notEmpty);
-  command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's");
+  command->add_option("--mla-norm-eps", o.mlaNormEps, "Epsilon of MLA's latent norms, when it differs from the family's")
+      ->type_name("X");
   command->add_option("--dump-ir", o.dumpDir, "Write the IR after each pass to DIR/NN-pass.mlir")
       ->type_name("DIR")
       ->check(notEmpty);

@@ -105,8 +105,10 @@ int explain(const Options &o) {
   const plan::Model &model = *plan.model();
   if (o.layer && (*o.layer < model.layer_begin() || *o.layer >= model.layer_end()))
     return fail(1, cat("--layer ", *o.layer, ": the plan has layers ", model.layer_begin(), " to ", model.layer_end() - 1));
+  if (!o.entry.empty() &&
+      std::ranges::none_of(*plan.entries(), [&](const plan::Entry *e) { return e->name()->string_view() == o.entry; }))
+    return fail(1, cat("--entry ", o.entry, ": the plan has ", entryNames(plan)));
   Json entries = Json::array();
-  bool found = false;
   if (!o.json) {
     std::printf("%s: target %s, mesh %s\n", modelText(plan).c_str(), plan.key()->target()->c_str(), meshText(plan).c_str());
     if (plan.minor() < 2)
@@ -118,7 +120,6 @@ int explain(const Options &o) {
   for (const plan::Entry *entry : *plan.entries()) {
     if (!o.entry.empty() && entry->name()->string_view() != o.entry)
       continue;
-    found = true;
     std::vector<Section> sections = sectionsOf(plan, *entry);
     if (o.layer)
       std::erase_if(sections, [&](const Section &s) { return std::ranges::find(s.layers, *o.layer) == s.layers.end(); });
@@ -144,8 +145,6 @@ int explain(const Options &o) {
     for (const Section &section : sections)
       printSection(plan, section);
   }
-  if (!found)
-    return fail(1, cat("--entry ", o.entry, ": the plan has ", entryNames(plan)));
   if (o.json)
     std::puts(
         Json{{"version", versionText(plan)}, {"target", plan.key()->target()->str()}, {"entries", entries}}.dump(2).c_str());

@@ -34,9 +34,9 @@ void printFacts(const plan::Plan &plan) {
                 n > 1 ? (" in " + std::to_string(n) + " images").c_str() : "");
   }
   for (const plan::Entry *entry : *plan.entries())
-    std::printf("entry %-16s %s, %u rows, %u segments, %u logit rows, %u commands\n", entry->name()->c_str(),
-                plan::EnumNameEntryKind(entry->kind()), entry->rows(), entry->segments(), entry->logit_rows(),
-                entry->commands()->size());
+    std::printf("entry %-16s %s, %s, %s, %s, %s\n", entry->name()->c_str(), plan::EnumNameEntryKind(entry->kind()),
+                plural(entry->rows(), "row").c_str(), plural(entry->segments(), "segment").c_str(),
+                plural(entry->logit_rows(), "logit row").c_str(), plural(entry->commands()->size(), "command").c_str());
 }
 
 void printSchedule(const plan::Plan &plan, bool collectivesOnly) {

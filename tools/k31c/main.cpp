@@ -1,7 +1,8 @@
 // k31c: compiles a checkpoint to an execution plan.
 #include "runtime/base/cat.h"
-#include "runtime/schema/plan_generated.h"
+#include "runtime/base/plan_trailer.h"
 #include "tools/k31c/commands.h"
+#include "tools/usage.h"
 #include <cstdio>
 #include <exception>
 
@@ -13,7 +14,9 @@ int k31::tool::fail(int code, const std::string &message) {
 
 int main(int argc, char **argv) {
   CLI::App app("k31c: compile a checkpoint of the Kimi family to an execution plan, and look into plans.", "k31c");
-  app.require_subcommand(1);
+  k31::usage::add_to(app);
+  app.set_version_flag("--version", k31::cat("k31c ", K31_VERSION, ", plans of version ", k31::kPlanMajor, ".", k31::kPlanMinor),
+                       "Print the version of k31c and of its plans");
   app.footer("Examples:\n"
              "  k31c compile models/tiny-k31 --target cpu -o tiny.k31\n"
              "  k31c compile models/tiny-k31 --target cpu --max-context 4096 --max-batch 2 --memory-limit 2G\n"
@@ -21,9 +24,6 @@ int main(int argc, char **argv) {
              "  k31c explain tiny.k31 --entry decode_b1 --layer 3\n"
              "  k31c diff old.k31 new.k31\n"
              "Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.");
-  app.failure_message([](const CLI::App *, const CLI::Error &error) {
-    return k31::cat("k31c: error: ", k31::one_line(error.what()), "; k31c --help lists commands and options\n");
-  });
   using namespace k31::tool;
   const Command commands[] = {addCompile(app), addInspect(app), addExplain(app), addDiff(app)};
   try {

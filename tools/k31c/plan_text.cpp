@@ -2,6 +2,7 @@
 #include "runtime/base/cat.h"
 #include <charconv>
 #include <cstdio>
+#include <numeric>
 
 namespace k31::tool {
 
@@ -17,7 +18,9 @@ std::string meshText(const plan::Plan &plan) {
 
 std::string modelText(const plan::Plan &plan) {
   const plan::Model &model = *plan.model();
-  return cat(model.family()->str(), ", layers ", model.layer_begin(), " to ", model.layer_end(), " of ", model.layers());
+  std::vector<uint32_t> layers(model.layer_end() - model.layer_begin());
+  std::iota(layers.begin(), layers.end(), model.layer_begin());
+  return cat(model.family()->str(), ", ", layersText(layers), " of ", model.layers());
 }
 
 Place placeOf(const flatbuffers::String *label) {
