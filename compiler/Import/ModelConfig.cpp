@@ -1,5 +1,6 @@
 #include "compiler/Import/ModelConfig.h"
 #include "compiler/Import/ConfigReader.h"
+#include "runtime/base/cat.h"
 #include "runtime/base/file.h"
 #include <algorithm>
 
@@ -301,7 +302,11 @@ llvm::FailureOr<ModelConfig> readModelConfig(mlir::MLIRContext &context, StringR
   auto bytes = read_text(path, 16 << 20);
   if (bytes)
     return parseModelConfig(context, *bytes, path, mlaEps);
-  Reporter(context).error("config.json", bytes.error().message);
+  const bool absent = bytes.error().code == Code::not_found;
+  Reporter(context).error("config.json", absent ? quote(path, 4096) +
+                                                      " does not exist; give the folder of a checkpoint, with config.json and "
+                                                      "safetensors files"
+                                                : bytes.error().message);
   return llvm::failure();
 }
 

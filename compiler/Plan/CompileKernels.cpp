@@ -94,7 +94,7 @@ private:
   void reportReuse(int compiled, int cached) {
     if (!cache.empty())
       emitRemark(NameLoc::get(StringAttr::get(&getContext(), "kernels")))
-          << cached << " of " << compiled + cached << " compiled kernels reused from " << cache.getValue();
+          << cached << " of " << compiled + cached << " pieces of machine code reused from " << cache.getValue();
   }
 
   // The same kernel with its code, without spec and regions.

@@ -97,15 +97,16 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
   table.cacheTokens = uint64_t(plan.state()->blocks()) * plan.state()->block_tokens();
   table.sequences = plan.state()->slots();
 
+  // Arenas of all ranks have the size that the largest stage needs.
+  const bool stages = plan.mesh()->pp() > 1;
+  const std::string larger = "what another stage needs more";
   for (const plan::Arena *arena : *plan.arenas()) {
     const std::string name = arena->name()->str();
     uint64_t rest = arena->bytes();
     if (arena->kind() == plan::ArenaKind::weights) {
       for (auto [kind, bytes] : weightBytes(plan, stage))
         add(std::string("weights: ") + kWeightNames[int(kind)], bytes), rest -= bytes;
-      add("weights: alignment", rest,
-          plan.mesh()->pp() > 1 ? "members start at multiples of 256 bytes; what the largest stage needs more"
-                                : "members start at multiples of 256 bytes");
+      add("weights: alignment", rest, std::string("members start at multiples of 256 bytes") + (stages ? "; " + larger : ""));
     } else if (arena->kind() == plan::ArenaKind::cache || arena->kind() == plan::ArenaKind::state) {
       const bool paged = arena->kind() == plan::ArenaKind::cache;
       (paged ? table.cache : table.state) = arena->bytes();
@@ -120,20 +121,24 @@ MemoryTable memoryTable(const plan::Plan &plan, uint32_t stage) {
           rest -= bytes;
         }
       if (rest)
-        add(name + ": alignment", rest);
+        add(name + ": alignment", rest, stages ? larger : "");
     } else {
       add(name, arena->bytes(), arena->kind() == plan::ArenaKind::shared ? "what ranks of a host write to each other" : "");
     }
   }
-  add("reserve", plan.reserve(), "the rest: code, contexts, threads, buffers of the loader");
+  add("reserve", plan.reserve(),
+      plan.key()->target()->string_view() == "cpu"                    ? "the rest: code, threads, buffers of the loader"
+      : plan.mesh()->tp() * plan.mesh()->dp() * plan.mesh()->pp() > 1 ? "the rest: context, modules, graphs, NCCL"
+                                                                      : "the rest: context, modules, graphs");
   return table;
 }
 
 std::string text(const MemoryTable &table, llvm::StringRef title) {
-  std::string out = formatv("{0,-34}{1,16}{2,12}\n", title, "bytes", "");
+  std::string out = formatv("{0,-40}{1,16}\n", title, "bytes");
   for (const MemoryLine &line : table.lines)
-    out += formatv("  {0,-32}{1,16}{2,12}  {3}", line.name, line.bytes, readableBytes(line.bytes), line.note).str() + "\n";
-  out += formatv("  {0,-32}{1,16}{2,12}", "total", table.total, readableBytes(table.total)).str() + "\n";
+    out += formatv("  {0,-38}{1,16}{2,12}{3}{4}\n", line.name, line.bytes, readableBytes(line.bytes),
+                   line.note.empty() ? "" : "  ", line.note);
+  out += formatv("  {0,-38}{1,16}{2,12}\n", "total", table.total, readableBytes(table.total));
   return out;
 }
 

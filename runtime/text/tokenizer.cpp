@@ -1,4 +1,5 @@
 #include "runtime/text/tokenizer.h"
+#include "runtime/base/cat.h"
 #include "runtime/base/file.h"
 #include "runtime/text/bpe.h"
 #include "runtime/text/utf8.h"
@@ -54,6 +55,9 @@ Tokenizer::Tokenizer(Vocabulary v, Splitter s) : vocabulary(std::move(v)), split
 Result<Tokenizer> Tokenizer::load(const std::string &checkpoint) {
   const std::string path = checkpoint + "/tiktoken.model";
   auto content = read_text(path);
+  if (!content && content.error().code == Code::not_found)
+    return fail(Code::not_found, quote(path, 4096) + " does not exist, and text needs a tokenizer; give the folder of the "
+                                                     "checkpoint, or token ids instead of text");
   if (!content)
     return context("tokenizer", content.error());
   auto result = parse(*content);

@@ -78,10 +78,15 @@ Result<void> verify(const plan::Plan &plan, const std::string &folder) {
   std::vector<std::string> names;
   for (const plan::CheckpointFile *file : *plan.files()) {
     names.push_back(file->name()->str());
-    K31_ASSIGN(const File opened, File::open((std::filesystem::path(folder) / names.back()).string()));
-    if (opened.size() != file->bytes())
-      return fail(Code::invalid_input, cat(quote(opened.path(), 4096), " has ", opened.size(), " bytes, the plan expects ",
-                                           file->bytes(), ": the file is cut short or of another checkpoint", kRemedy));
+    const std::string path = (std::filesystem::path(folder) / names.back()).string();
+    const Result<File> opened = File::open(path);
+    if (!opened && opened.error().code == Code::not_found)
+      return fail(Code::not_found, cat("cannot open ", quote(path, 4096), ": No such file or directory", kRemedy));
+    if (!opened)
+      return tl::unexpected(opened.error());
+    if (opened->size() != file->bytes())
+      return fail(Code::invalid_input, cat(quote(path, 4096), " has ", opened->size(), " bytes, the plan expects ", file->bytes(),
+                                           ": the file is cut short or of another checkpoint", kRemedy));
   }
   K31_ASSIGN(const std::string hash, checkpoint_hash(folder, names));
   return compare(plan, folder, hash);

@@ -84,17 +84,17 @@ def checkpoints(work):
         if of_runtime is not None:
             refuse(f"run, {fault}", of_runtime, *logits, folder=work)
     shutil.rmtree(bad)
-    refuse("compile, no folder", [bad, "No such file"], *compile_, folder=work)
+    refuse("compile, no folder", [bad, "does not exist; give the folder"], *compile_, folder=work)
     refuse("run, no folder", [bad, "No such file"], *logits, folder=work)
     ends = os.path.join(work, "line\nend")
-    refuse("compile, a line end in a name", ["line\\nend", "No such file"], *compile_[:2], ends, *compile_[3:], folder=work)
+    refuse("compile, a line end in a name", ["line\\nend", "does not exist; give the folder"], *compile_[:2], ends, *compile_[3:], folder=work)
     refuse("run, a line end in a name", ["line\\nend", "No such file"], *logits[:5], ends, *logits[6:], folder=work)
     with open(bad, "w") as f:
         f.write("a file")
     refuse("compile, a file for a folder", [bad], *compile_, folder=work)
     refuse("run, a file for a folder", [bad], *logits, folder=work)
     os.remove(bad)
-    refuse("run, another checkpoint", ["No such file", "give the path"], *logits[:5], os.path.join(ROOT, "models/tiny-k31"), *logits[6:],
+    refuse("run, another checkpoint", ["No such file", "name the checkpoint that the plan was made from"], *logits[:5], os.path.join(ROOT, "models/tiny-k31"), *logits[6:],
            folder=work)
     shutil.copytree(good, bad)
     with open(os.path.join(bad, "config.json"), "a") as f:

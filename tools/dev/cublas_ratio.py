@@ -11,7 +11,10 @@ import re
 import subprocess
 import sys
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("cublas_ratio: PyTorch is missing; run it with a Python that has it (pip install torch)")
 
 LINE = re.compile(r"^\s+(\S.*?)\s+([\d.]+) us\s+([\d.]+) GB/s\s+([\d.]+) TFLOP/s\s+floor")
 

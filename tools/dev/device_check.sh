@@ -82,9 +82,13 @@ if [ "${1:-}" = pack ]; then
   exit
 fi
 
+if [ ! -f "${1:-}" ]; then
+  sed -n 's/^# \{0,1\}//; 2,16p' "$0" >&2
+  exit 2
+fi
 folder=$(mktemp -d) parts=${2:-kernels,tiny,random} filter=${3:-}
 trap 'rm -rf "$folder"' EXIT
-tar -C "$folder" -xJf "${1:?the file that pack made}" || exit 1
+tar -C "$folder" -xJf "$1" || exit 1
 failed=0
 wanted() { [[ ",$parts," == *",$1,"* ]]; }
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1

@@ -13,7 +13,10 @@ import subprocess
 import sys
 import time
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("exchange_ratio: PyTorch is missing; run it with a Python that has it (pip install torch)")
 import torch.multiprocessing as mp
 
 HIDDEN, REPEAT, ROUNDS = 7168, 100, 9

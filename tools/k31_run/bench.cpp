@@ -208,13 +208,18 @@ private:
 
   static void print_ops(const Profile &profile) {
     const double all = profile.seconds();
-    std::printf("  %10s %6s %8s %10s %8s  %-44s %s\n", "ms", "share", "launches", "MB", "GB/s", "operation", "kernel");
+    const std::vector<Profile::Op> ops = profile.ops();
+    size_t width = 0; // of the longest name of a kernel; names of merged operations are long, so they come last
+    for (const Profile::Op &op : ops)
+      width = std::max(width, op.kernel.size());
+    std::printf("  %10s %6s %8s %10s %8s  %-*s  %s\n", "ms", "share", "launches", "MB", "GB/s", int(width), "kernel",
+                "operation");
     double seconds = 0;
     uint64_t bytes = 0, launches = 0;
-    for (const Profile::Op &op : profile.ops()) {
-      std::printf("  %10.4f %5.1f%% %8llu %10.3f %8.2f  %-44s %s\n", op.seconds * 1e3, op.seconds / all * 100,
+    for (const Profile::Op &op : ops) {
+      std::printf("  %10.4f %5.1f%% %8llu %10.3f %8.2f  %-*s  %s\n", op.seconds * 1e3, op.seconds / all * 100,
                   static_cast<unsigned long long>(op.launches), double(op.bytes) / 1e6, double(op.bytes) / 1e9 / op.seconds,
-                  op.op.c_str(), op.kernel.c_str());
+                  int(width), op.kernel.c_str(), op.op.c_str());
       seconds += op.seconds, bytes += op.bytes, launches += op.launches;
     }
     std::printf("  %10.4f %5.1f%% %8llu %10.3f %8.2f  all launches\n", seconds * 1e3, 100.0,

@@ -8,6 +8,7 @@
 #include "tools/k31_run/printer.h"
 #include "tools/k31_run/ranks.h"
 #include "tools/usage.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -140,6 +141,23 @@ void print_json(const Options &options, const Model &model, const std::vector<Se
   std::printf("%s\n", all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
+// What happened to sequences is only there when it did.
+void print_summary(const Model &model, const std::vector<Sequence> &sequences, const Timing &timing,
+                   const engine::Counters &counters) {
+  std::fprintf(stderr,
+               "load %.2f s, bind %.2f s; %llu prompt tokens, first token after %.2f s; %llu tokens in %.2f s, %.1f tokens/s",
+               model.load_seconds, model.bind_seconds, static_cast<unsigned long long>(timing.prompt_tokens),
+               timing.first_seconds, static_cast<unsigned long long>(timing.drawn), timing.seconds,
+               timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0);
+  const uint64_t full = uint64_t(std::ranges::count(sequences, engine::Finish::context, [](auto &s) { return s.output.finish; }));
+  for (const auto &[count, what] : {std::pair<uint64_t, const char *>{full, "ended at the plan's --max-context"},
+                                    {counters.preemptions, "preempted for want of cache, and run again"},
+                                    {counters.non_finite, "ended by values that are not finite"}})
+    if (count)
+      std::fprintf(stderr, "; %llu sequence%s %s", static_cast<unsigned long long>(count), count == 1 ? "" : "s", what);
+  std::fputc('\n', stderr);
+}
+
 Result<void> generate(const Options &options) {
   K31_ASSIGN(Model model, load_model(options.model));
   K31_ASSIGN(const std::optional<text::Tokenizer> tokenizer, optional_tokenizer(options, model.facts()));
@@ -217,14 +235,7 @@ Result<void> generate(const Options &options) {
   if (options.json)
     print_json(options, model, sequences, timing, engine.counters());
   if (wants_summary(options.model))
-    std::fprintf(stderr,
-                 "load %.2f s, bind %.2f s; %llu prompt tokens, first token after %.2f s; %llu tokens in %.2f s, %.1f tokens/s; "
-                 "%llu sequences preempted, %llu ended by values that are not finite\n",
-                 model.load_seconds, model.bind_seconds, static_cast<unsigned long long>(timing.prompt_tokens),
-                 timing.first_seconds, static_cast<unsigned long long>(timing.drawn), timing.seconds,
-                 timing.seconds > 0 ? double(timing.drawn) / timing.seconds : 0.0,
-                 static_cast<unsigned long long>(engine.counters().preemptions),
-                 static_cast<unsigned long long>(engine.counters().non_finite));
+    print_summary(model, sequences, timing, engine.counters());
   if (error)
     return tl::unexpected(*error);
   return {};

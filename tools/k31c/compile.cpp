@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 namespace k31::tool {
 namespace {
@@ -68,6 +69,10 @@ std::string tooLarge(Planning &planning, const CompileOptions &o, const plan::Pl
 int compile(const CompileOptions &given) {
   if (int code = usage(given))
     return code;
+  const std::filesystem::path folder = std::filesystem::path(given.output).parent_path();
+  if (std::error_code ignored; !folder.empty() && !std::filesystem::is_directory(folder, ignored)) // known before the work
+    return fail(1, cat("cannot write ", quote(given.output, 4096), ": there is no folder ", quote(folder.string(), 4096),
+                       "; make it, or give another place"));
   const auto begin = std::chrono::steady_clock::now();
   CompileOptions o = given;
   Planning planning(o);
@@ -189,12 +194,11 @@ Command addCompile(CLI::App &app) {
       ->type_name("DIR")
       ->check(notEmpty);
   CLI::Option *cacheDir =
-      command
-          ->add_option("--cache-dir", o.cacheDir, "Compiled kernels are kept here for the next compile, by content, up to 1 GiB")
+      command->add_option("--cache-dir", o.cacheDir, "Machine code is kept here for the next compile, by content, up to 1 GiB")
           ->capture_default_str()
           ->type_name("DIR")
           ->check(notEmpty);
-  command->add_flag("--no-cache", o.noCache, "Keep no compiled kernels and use none")->excludes(cacheDir);
+  command->add_flag("--no-cache", o.noCache, "Keep no machine code and use none that was kept")->excludes(cacheDir);
   command->add_option("-o,--output", o.output, "The plan file")->capture_default_str()->type_name("FILE")->check(notEmpty);
   return {command, [options] {
             options->range = parseLayerRange(options->layers);

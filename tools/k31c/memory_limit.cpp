@@ -49,8 +49,12 @@ std::string overLimit(const MemoryTable &table, uint64_t limit, bool &cacheFits)
     return cat(why, "; --max-batch ", sequences, " --cache-tokens ", tokens, " fits");
   }
   cacheFits = false;
-  return cat(why, "; no cache size fits: the rest alone needs ", least,
-             " bytes with one sequence, so use a smaller --prefill-chunk or more memory");
+  uint64_t rows = 0; // what a smaller chunk may save at most
+  for (const MemoryLine &line : table.lines)
+    if (line.name == "activations" || line.name == "io" || line.name == "workspace")
+      rows += line.bytes;
+  return cat(why, "; no cache size fits: the rest alone needs ", least, " bytes with one sequence, so use ",
+             least - limit < rows ? "a smaller --prefill-chunk or " : "", "more memory");
 }
 
 } // namespace k31::tool

@@ -34,16 +34,19 @@ public:
       : handler(&context, [this, tellNews](mlir::Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty())
             message = where(diagnostic.getLocation()) + diagnostic.str();
-          // What a slice leaves out and what was reused are news for the user; other remarks are for people who debug the
-          // compiler.
+          // Warnings, what is left out of a model and what was reused are news for the user; other remarks are for people who
+          // debug the compiler.
           const std::string place = where(diagnostic.getLocation());
+          if (tellNews && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning)
+            news.push_back("warning: " + one_line(diagnostic.str()));
           if (tellNews && diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark &&
-              (place == "layers: " || place == "kernels: "))
-            std::printf("note: %s\n", one_line(diagnostic.str()).c_str());
+              (place == "layers: " || place == "kernels: " || place == "vision_tower: "))
+            news.push_back("note: " + one_line(diagnostic.str()));
           return mlir::success();
         }) {}
 
   std::string message;
+  std::vector<std::string> news; // for when nothing was refused
 
 private:
   static std::string where(mlir::Location loc) {
@@ -140,6 +143,8 @@ std::string Planning::lower(const CompileOptions &o, bool kernels, mlir::OwningO
   buildPipeline(manager, {o.target, o.mesh, cacheDir, o.cpuLevels, kernels});
   if (mlir::failed(manager.run(module.get())) || !diagnostics.message.empty())
     return why("the compiler failed without a reason; please report it");
+  for (const std::string &line : diagnostics.news)
+    std::puts(line.c_str());
   return "";
 }
 
