@@ -23,7 +23,7 @@ Result<ModelFacts> facts_of(const plan::Plan &plan, uint32_t stage, std::vector<
   const plan::Model &source = *plan.model();
   const plan::StateGroup &state = *plan.state();
   if (source.layer_begin() != 0 || source.layer_end() != source.layers())
-    return fail(Code::unsupported, cat("the plan holds layers ", source.layer_begin(), " to ", source.layer_end(), " of ",
+    return fail(Code::unsupported, cat("the plan holds layers ", source.layer_begin(), ":", source.layer_end(), " of ",
                                        source.layers(), "; text needs a plan of all layers"));
   ModelFacts model;
   model.vocab = source.vocab();
