@@ -87,6 +87,8 @@ private:
     std::string why = chosen == coll::Transport::peer ? "a kernel of the plan writes to its peers" : cuda ? "NCCL" : kHost;
     if (wish == "peer" && obstacle.empty())
       why += "; asked for by --transport";
+    else if (wish == "library" && cuda && obstacle.empty() && cheaper(moved))
+      why += "; --transport auto would take peer";
     else if (!obstacle.empty() && insideHost(mesh, moved.axis))
       why += "; " + obstacle;
     if (!cuda)

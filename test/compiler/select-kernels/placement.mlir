@@ -23,7 +23,7 @@ module attributes {k31.mesh = {tp = 8 : i64, dp = 2 : i64, ep = 16 : i64, pp = 1
     // BOTH: coll.all_reduce
     // 7.4 us, 1.5 us for each of two doublings, and two times 7/8 of 2048 bytes.
     // By peer 3.5 us, as many doublings, and seven times 2048 bytes.
-    // CUDA-SAME: about = "transport", candidates = ["library", "peer"], choice = "library", nanoseconds = array<i64: 10412, 6550>, reason = "2048 bytes over tp, 8 ranks of one host; NCCL"
+    // CUDA-SAME: about = "transport", candidates = ["library", "peer"], choice = "library", nanoseconds = array<i64: 10412, 6550>, reason = "2048 bytes over tp, 8 ranks of one host; NCCL; --transport auto would take peer"
     // HOST-SAME: about = "transport", choice = "library", reason = "2048 bytes over tp, 8 ranks of one host; shared memory or MPI; sums in the order of ranks, so that all get the same bits"
     %sum = coll.all_reduce %b over tp size 8 : tensor<4x256xbf16>
     // BOTH: = nn.linear
