@@ -46,6 +46,9 @@ int usage(const CompileOptions &o) {
                                        "; give --cache-tokens, or lower one of them"));
   if (o.mlaNormEps && !(*o.mlaNormEps >= 0 && *o.mlaNormEps <= 1)) // as the config's own; not NaN
     return fail(2, cat("--mla-norm-eps ", *o.mlaNormEps, ": expected a number from 0 to 1, such as 1e-6"));
+  if (o.mla == "rows" && o.sequenceParallel == "off")
+    return fail(
+        2, "--mla rows: query rows are the shared rows of a prefill, and --sequence-parallel off shares none; leave out one");
   if (!o.layers.empty() && !o.range)
     return fail(2, "--layers " + o.layers + ": expected A:B with 0 <= A < B, layers from A up to but not including B");
   if (!o.memoryLimit.empty() && !parseMemoryLimit(o.memoryLimit))
@@ -75,6 +78,15 @@ int compile(const CompileOptions &given) {
                        "; make it, or give another place"));
   const auto begin = std::chrono::steady_clock::now();
   CompileOptions o = given;
+  if (o.mesh.empty())
+    for (const auto &[option, differs] : {std::pair{"--sequence-parallel", o.sequenceParallel == "on"},
+                                          {"--mla", o.mla == "rows"},
+                                          {"--overlap", o.overlap == "on"},
+                                          {"--moe-exchange", o.moeExchange != "auto"},
+                                          {"--transport", o.transport != "library"},
+                                          {"--fuse-sums", o.fuseSums == "on"}})
+      if (differs)
+        std::printf("note: %s has no effect without --mesh: one rank exchanges nothing\n", option);
   Planning planning(o);
   PlanBytes made = planning.makePlan(o);
   if (!made.error.empty())
