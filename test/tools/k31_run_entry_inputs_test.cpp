@@ -79,7 +79,8 @@ TEST(EntryInputs, RefusesWhatThePlanCannotHold) {
   EXPECT_NE(EntryInputs::make(plan, 1, 11).error().message.find("11 positions of a sequence, and the plan serves 10"),
             std::string::npos);
   EXPECT_NE(EntryInputs::make(plan, 4, 1).error().message.find("4 sequences, and the plan holds 3"), std::string::npos);
-  EXPECT_NE(EntryInputs::make(plan, 3, 10).error().message.find("need 9 cache blocks, and the plan has 6"), std::string::npos);
+  EXPECT_NE(EntryInputs::make(plan, 3, 10).error().message.find("need 9 cache blocks of 4 positions, and the plan has 6"),
+            std::string::npos);
   auto made = EntryInputs::make(plan, 3, 8);
   ASSERT_TRUE(made);
   EXPECT_EQ(made->choose(plan::EntryKind::prefill, 9, 1).error().message,

@@ -37,7 +37,8 @@ Result<EntryInputs> EntryInputs::make(const plan::Plan &plan, uint32_t sequences
   if (uint64_t(made.blocks) * sequences > state.blocks())
     return fail(Code::out_of_memory,
                 cat(sequences, " sequences of ", positions, " positions need ", uint64_t(made.blocks) * sequences,
-                    " cache blocks, and the plan has ", state.blocks(), "; compile with a larger --cache-tokens"));
+                    " cache blocks of ", block, " positions, and the plan has ", state.blocks(),
+                    "; compile with a larger --cache-tokens"));
   return made;
 }
 

@@ -29,13 +29,14 @@ Result<void> run_windows(const Model &model, std::span<const int32_t> ids, uint3
     if (!model.runs(begin / step))
       continue;
     wanted += part.size();
-    K31_ASSIGN(const engine::SequenceId id,
-               engine.add({.tokens = {part.begin(), part.end()},
-                           .on_logits = [&, begin](uint64_t position, std::span<const float> logits) {
-                             ++given;
-                             use(begin + position, logits);
-                           }}));
-    sequences.push_back(id);
+    const auto id = engine.add(
+        {.tokens = {part.begin(), part.end()}, .on_logits = [&, begin](uint64_t position, std::span<const float> logits) {
+           ++given;
+           use(begin + position, logits);
+         }});
+    if (!id)
+      return window ? context(cat("a window of ", part.size()), id.error()) : tl::unexpected(id.error());
+    sequences.push_back(*id);
   }
   for (bool more = true; more;) {
     K31_ASSIGN(const engine::StepReport report, engine.step());
