@@ -276,7 +276,9 @@ Command add_generate(CLI::App &parent) {
   app->add_flag_callback(
          "--no-thinking", [options] { options->chat_options.thinking = false; }, "Chat without thinking")
       ->needs(chat);
-  usage::choice(app->add_option("--effort", options->chat_options.effort, "How much to think"), {"low", "high", "max"})
+  usage::choice(
+      app->add_option("--effort", options->chat_options.effort, "How much to think; the prompt says nothing of it unless given"),
+      {"low", "high", "max"})
       ->needs(chat);
   app->add_flag("--ignore-eos", options->ignore_eos, "Go on after an id that ends the text");
   app->add_flag("--json", options->json, "Print one JSON document with ids, text and times at the end instead");
