@@ -7,7 +7,8 @@ using namespace mlir;
 using namespace k31;
 using namespace k31::model;
 
-static constexpr int64_t kAny = -1; // a size that the op's attributes do not tell
+// Sizes that the op's attributes do not tell: any, and those that several of its weights must have alike.
+static constexpr int64_t kAny = -1, kWidth = -2, kExpertWidth = -3;
 
 namespace {
 // A weight of an op: its key in the dictionary and the shape of one member.
@@ -79,28 +80,28 @@ static WeightSpecs specsOf(MLAOp op) {
 
 static WeightSpecs specsOf(MLPOp op) {
   int64_t hidden = columns(op.getX());
-  return {{"gate_proj", {kAny, hidden}}, {"up_proj", {kAny, hidden}}, {"down_proj", {hidden, kAny}}};
+  return {{"gate_proj", {kWidth, hidden}}, {"up_proj", {kWidth, hidden}}, {"down_proj", {hidden, kWidth}}};
 }
 
 static WeightSpecs specsOf(LatentMoEOp op) {
   int64_t hidden = columns(op.getX()), experts = op.getExperts(), latent = op.getLatent(), z = latent > 0 ? latent : hidden;
   WeightSpecs specs = {{"gate", {experts, hidden}},
                        {"e_score_correction_bias", {experts}},
-                       {"shared.gate_proj", {kAny, hidden}},
-                       {"shared.up_proj", {kAny, hidden}},
-                       {"shared.down_proj", {hidden, kAny}}};
+                       {"shared.gate_proj", {kWidth, hidden}},
+                       {"shared.up_proj", {kWidth, hidden}},
+                       {"shared.down_proj", {hidden, kWidth}}};
   if (latent > 0)
     specs.append(
         {{"routed_expert_down_proj", {z, hidden}}, {"routed_expert_up_proj", {hidden, z}}, {"routed_expert_norm", {z}, false}});
   if (llvm::any_of(op.getWeights(), [](NamedAttribute w) { return w.getName().strref().ends_with("_packed"); }))
-    specs.append({{"w1_packed", {experts, kAny, z}},
-                  {"w1_scale", {experts, kAny, z / 32}},
-                  {"w2_packed", {experts, z, kAny}},
+    specs.append({{"w1_packed", {experts, kExpertWidth, z}},
+                  {"w1_scale", {experts, kExpertWidth, z / 32}},
+                  {"w2_packed", {experts, z, kExpertWidth}},
                   {"w2_scale", {experts, z, kAny}},
-                  {"w3_packed", {experts, kAny, z}},
-                  {"w3_scale", {experts, kAny, z / 32}}});
+                  {"w3_packed", {experts, kExpertWidth, z}},
+                  {"w3_scale", {experts, kExpertWidth, z / 32}}});
   else
-    specs.append({{"w1", {experts, kAny, z}}, {"w2", {experts, z, kAny}}, {"w3", {experts, kAny, z}}});
+    specs.append({{"w1", {experts, kExpertWidth, z}}, {"w2", {experts, z, kExpertWidth}}, {"w3", {experts, kExpertWidth, z}}});
   return specs;
 }
 
@@ -128,17 +129,24 @@ static SmallVector<int64_t> withoutUnits(ArrayRef<int64_t> shape) {
   return SmallVector<int64_t>(llvm::make_filter_range(shape, [](int64_t size) { return size != 1; }));
 }
 
+static bool isUnknown(int64_t size) { return size < 0; }
+
 static bool fits(const WeightSpec &spec, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> found = withoutUnits(shape), expected = withoutUnits(spec.shape);
   if (spec.atLeast)
     return found.size() <= 1 && (found.empty() ? 1 : found[0]) >= spec.shape[0];
   if (found.size() != expected.size())
-    return llvm::is_contained(expected, kAny); // the unknown size may be 1
+    return llvm::any_of(expected, isUnknown); // which may be 1
   return llvm::all_of(llvm::zip(found, expected),
-                      [](auto pair) { return std::get<1>(pair) == kAny || std::get<0>(pair) == std::get<1>(pair); });
+                      [](auto pair) { return isUnknown(std::get<1>(pair)) || std::get<0>(pair) == std::get<1>(pair); });
 }
 
 template <typename Op> static LogicalResult verifyTensors(Op op, SymbolTableCollection &symbols) {
+  struct Seen {
+    int64_t size;
+    StringRef weight;
+  };
+  llvm::SmallDenseMap<int64_t, Seen> widths; // of kWidth and kExpertWidth
   for (const WeightSpec &spec : specsOf(op)) {
     auto name = op.getWeights().template getAs<FlatSymbolRefAttr>(spec.name);
     if (!name)
@@ -147,13 +155,21 @@ template <typename Op> static LogicalResult verifyTensors(Op op, SymbolTableColl
     if (!tensor)
       return op.emitOpError() << "weight '" << spec.name << "' is " << name << ", which is not an nn.tensor";
     ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-    if (fits(spec, shape))
-      continue;
-    std::string expected = shapeText(spec.shape);
-    for (size_t at; (at = expected.find("-1")) != std::string::npos;)
-      expected.replace(at, 2, "?");
-    return op.emitOpError() << "weight '" << spec.name << "' (" << name << ") has shape " << shapeText(shape) << ", expected "
-                            << (spec.atLeast ? "at least " : "") << expected;
+    if (!fits(spec, shape)) {
+      auto shown = [](int64_t size) { return isUnknown(size) ? ShapedType::kDynamic : size; };
+      return op.emitOpError() << "weight '" << spec.name << "' (" << name << ") has shape " << shapeText(shape) << ", expected "
+                              << (spec.atLeast ? "at least " : "") << shapeText(llvm::map_to_vector(spec.shape, shown));
+    }
+    if (shape.size() != spec.shape.size())
+      continue; // ones in the checkpoint's shape
+    for (auto [size, unknown] : llvm::zip(shape, spec.shape)) {
+      if (unknown != kWidth && unknown != kExpertWidth)
+        continue;
+      const Seen &first = widths.try_emplace(unknown, Seen{size, spec.name}).first->second;
+      if (first.size != size)
+        return op.emitOpError() << "weight '" << spec.name << "' (" << name << ") has a width of " << size << ", but '"
+                                << first.weight << "' has one of " << first.size;
+    }
   }
   return success();
 }

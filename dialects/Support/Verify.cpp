@@ -38,7 +38,7 @@ LogicalResult k31::isElement(Operation *op, StringRef name, RankedTensorType typ
 
 LogicalResult k31::isLive(Operation *op, Value live) {
   auto type = cast<ShapedType>(live.getType());
-  if (type.hasRank() && type.getShape() == ArrayRef<int64_t>{1})
+  if (type.hasRank() && type.getShape() == ArrayRef<int64_t>{1} && type.getElementType().isInteger(32))
     return success();
   return op->emitOpError() << "live is " << live.getType() << ", expected tensor<1xi32>";
 }

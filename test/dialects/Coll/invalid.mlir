@@ -257,3 +257,11 @@ func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xi32>, %y: tensor<8x32xbf16>) {
   } : (tensor<8x32xbf16>, tensor<1xi32>, tensor<8x32xbf16>) -> (tensor<8x32xbf16>, tensor<8x32xbf16>)
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8x32xbf16>, %l: tensor<1xf32>) {
+  // expected-error @below {{live is 'tensor<1xf32>', expected tensor<1xi32>}}
+  %0 = coll.join %x live %l size 4 : (tensor<8x32xbf16>, tensor<1xf32>) -> tensor<2x128xbf16>
+  return
+}

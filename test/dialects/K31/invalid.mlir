@@ -380,3 +380,30 @@ func.func @f(%x: tensor<?x32xbf16>, %l: index) {
     heads 2 x 16 taps 4 eps 1.0e-5 : tensor<?x32xbf16>
   return
 }
+
+// -----
+
+nn.tensor @gate "g" members [] files [0] offsets [0] : tensor<96x32xbf16>
+nn.tensor @up "u" members [] files [0] offsets [0] : tensor<64x32xbf16>
+nn.tensor @down "d" members [] files [0] offsets [0] : tensor<32x80xbf16>
+func.func @f(%x: tensor<?x32xbf16>, %l: index) {
+  // expected-error @below {{weight 'up_proj' (@up) has a width of 64, but 'gate_proj' has one of 96}}
+  %0 = k31.mlp %x layer %l weights {gate_proj = @gate, up_proj = @up, down_proj = @down} act <"silu"> : tensor<?x32xbf16>
+  return
+}
+
+// -----
+
+nn.tensor @gate "g" members [] files [0] offsets [0] : tensor<4x32xbf16>
+nn.tensor @bias "b" members [] files [0] offsets [0] : tensor<4xf32>
+nn.tensor @up "u" members [] files [0] offsets [0] : tensor<64x32xbf16>
+nn.tensor @down "d" members [] files [0] offsets [0] : tensor<32x64xbf16>
+nn.tensor @in "i.{}" members [] files [0] offsets [0, 1, 2, 3] : tensor<4x16x32xbf16>
+nn.tensor @out "o.{}" members [] files [0] offsets [0, 1, 2, 3] : tensor<4x32x64xbf16>
+func.func @f(%x: tensor<?x32xbf16>, %l: index) {
+  // expected-error @below {{weight 'w2' (@out) has a width of 64, but 'w1' has one of 16}}
+  %0 = k31.latent_moe %x layer %l weights {gate = @gate, e_score_correction_bias = @bias, shared.gate_proj = @up, shared.up_proj = @up,
+    shared.down_proj = @down, w1 = @in, w2 = @out, w3 = @in} act <"silu"> experts 4 top_k 2 latent 0 renormalize true scale 1.0 eps 1.0e-5
+    : tensor<?x32xbf16>
+  return
+}
