@@ -1,6 +1,7 @@
 // check-plan: refuses what a runtime must never see. Everything has memory and code, nothing is outside its arena, nothing is
 // read before it is written or after another buffer has taken its bytes, and no two commands touch the same bytes, one writing,
 // without an order between them.
+#include "compiler/LinkCost.h"
 #include "compiler/Passes.h"
 #include "compiler/Plan/Commands.h"
 #include "compiler/Sizes.h"
@@ -73,9 +74,19 @@ StringRef labelOf(Operation *command) {
   return label ? label.getValue() : command->getName().getStringRef();
 }
 
+int64_t ranksAlong(const Mesh &mesh, MeshAxis axis) {
+  return axis == MeshAxis::none ? 1 : sizeOf(mesh, static_cast<coll::Axis>(axis)); // equal values from 1 on
+}
+
+// Bytes that a collective leaves at its destination, of a source of `bytes`; the whole source where it goes to another rank.
+int64_t bytesReceived(CollectiveKind kind, int64_t bytes, int64_t ranks) {
+  return kind == CollectiveKind::all_gather ? bytes * ranks : kind == CollectiveKind::reduce_scatter ? bytes / ranks : bytes;
+}
+
 class EntryChecker {
 public:
-  EntryChecker(EntryOp entry, SymbolTable &symbols) : entry(entry), symbols(symbols), order(entry.getStreams()) {}
+  EntryChecker(EntryOp entry, SymbolTable &symbols, const Mesh &mesh)
+      : entry(entry), symbols(symbols), mesh(mesh), order(entry.getStreams()) {}
 
   LogicalResult run() {
     for (Operation &op : entry.getBody().front())
@@ -90,6 +101,7 @@ public:
 private:
   EntryOp entry;
   SymbolTable &symbols;
+  const Mesh &mesh;
   Order order;
   llvm::MapVector<StringAttr, SmallVector<Touch>> touched;
   DenseMap<StringAttr, Bytes> written;
@@ -106,15 +118,26 @@ private:
       return op->emitOpError("is on stream ") << *stream << ", but the entry has " << entry.getStreams();
     if (auto wait = dyn_cast<WaitOp>(op); wait && !order.isRecorded(wait.getEvent()))
       return op->emitOpError("waits for event ") << wait.getEvent() << ", which no earlier command records";
-    if (auto launch = dyn_cast<LaunchOp>(op)) {
-      if (!symbols.lookup<KernelOp>(launch.getKernel()))
-        return op->emitOpError("launches @") << launch.getKernel() << ", which is no kernel of the plan";
-      if (launch.getAccess().size() != launch.getArgs().size())
-        return op->emitOpError("has ") << launch.getArgs().size() << " arguments and " << launch.getAccess().size()
-                                       << " accesses";
-    }
+    if (auto collective = dyn_cast<CollectiveOp>(op); collective && failed(checkRanks(collective)))
+      return failure();
     order.add(op);
     return checkUses(op);
+  }
+
+  // What the op alone cannot know: how many ranks take part.
+  LogicalResult checkRanks(CollectiveOp op) {
+    const CollectiveKind kind = op.getKind();
+    const int64_t ranks = ranksAlong(mesh, op.getAxis()), count = op.getCount(), room = byteSize(op.getDest().getType()),
+                  needed = bytesReceived(kind, byteSize(op.getSource().getType()), ranks);
+    const std::string group = (Twine(ranks) + " ranks of " + stringifyMeshAxis(op.getAxis())).str();
+    if (llvm::is_contained({CollectiveKind::reduce_scatter, CollectiveKind::dispatch, CollectiveKind::combine}, kind) &&
+        count % ranks)
+      return op.emitOpError("shares out ") << count << " elements, which are no equal pieces for the " << group;
+    if ((kind == CollectiveKind::send || kind == CollectiveKind::recv) && op.getPeer() >= ranks)
+      return op.emitOpError("is with rank ") << op.getPeer() << ", but there are " << group;
+    if (room != needed)
+      return op.emitOpError("has a destination of ") << room << " bytes, expected " << needed << " over " << group;
+    return success();
   }
 
   LogicalResult checkSlice(SliceOp slice) {
@@ -183,7 +206,7 @@ private:
   }
 };
 
-LogicalResult checkKernel(KernelOp kernel, SymbolTable &symbols) {
+LogicalResult checkKernel(planir::KernelOp kernel, SymbolTable &symbols) {
   if (kernel.getSpec())
     return kernel.emitOpError("is not compiled; run compile-kernels");
   if (kernel.getImages().empty() || kernel.getSymbol().empty())
@@ -207,17 +230,14 @@ LogicalResult checkInside(Operation *op, SymbolTable &symbols, StringRef name, i
 }
 
 // Members that a rank has a place for: all of them, or the largest share.
-int64_t heldMembers(WeightsOp weights, MeshOp mesh) {
+int64_t heldMembers(WeightsOp weights, const Mesh &mesh) {
   const int64_t count = weights.getFiles().size();
-  if (weights.getShardOf() != ShardOf::members || !mesh)
+  if (weights.getShardOf() != ShardOf::members)
     return count;
-  const int64_t ranks = weights.getShardAxis() == MeshAxis::ep   ? mesh.getEp()
-                        : weights.getShardAxis() == MeshAxis::tp ? mesh.getTp()
-                                                                 : 1;
-  return (count + ranks - 1) / ranks;
+  return llvm::divideCeil(count, ranksAlong(mesh, *weights.getShardAxis()));
 }
 
-LogicalResult checkWeights(WeightsOp weights, SymbolTable &symbols, MeshOp mesh) {
+LogicalResult checkWeights(WeightsOp weights, SymbolTable &symbols, const Mesh &mesh) {
   int64_t count = heldMembers(weights, mesh), rows = weights.getRowCount(), group = weights.getGroup();
   if (count == 0 || rows <= 0 || group <= 0)
     return weights.emitOpError("has no member, no row or no group");
@@ -234,11 +254,12 @@ struct CheckPlanPass : k31::impl::CheckPlanBase<CheckPlanPass> {
 
   LogicalResult run() {
     SymbolTable symbols(getOperation());
-    auto meshes = getOperation().getOps<MeshOp>();
-    const MeshOp mesh = meshes.empty() ? MeshOp() : *meshes.begin();
+    Mesh mesh; // one rank where the plan does not say
+    for (auto op : getOperation().getOps<MeshOp>())
+      mesh = {op.getTp(), op.getDp(), op.getEp(), op.getPp(), op.getNode()};
     for (Operation &op : *getOperation().getBody()) {
       LogicalResult result = success();
-      if (auto kernel = dyn_cast<KernelOp>(op))
+      if (auto kernel = dyn_cast<planir::KernelOp>(op))
         result = checkKernel(kernel, symbols);
       else if (auto weights = dyn_cast<WeightsOp>(op))
         result = checkWeights(weights, symbols, mesh);
@@ -246,7 +267,7 @@ struct CheckPlanPass : k31::impl::CheckPlanBase<CheckPlanPass> {
         result = checkInside(member, symbols, member.getArena(), member.getOffset(),
                              static_cast<int64_t>(member.getUnitBytes()) * member.getUnits());
       else if (auto entry = dyn_cast<EntryOp>(op))
-        result = EntryChecker(entry, symbols).run();
+        result = EntryChecker(entry, symbols, mesh).run();
       else if (!isa_and_nonnull<PlanDialect>(op.getDialect()))
         result = op.emitOpError("does not belong into a plan; run convert-ops-to-plan");
       if (failed(result))

@@ -165,3 +165,47 @@ plan.entry @view decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 
   // expected-error@+1 {{reads bytes [8, 24) of @activations, some of which another buffer has taken since they were written}}
   plan.launch @k on 0 grid [1, 1, 1] (%v read : tensor<16xui8>)
 }
+
+// -----
+
+// Of 2 ranks: rows of all of them, a share of the sum, the neighbour's rows. Several collectives may read the same bytes.
+plan.mesh tp 2 dp 1 ep 2 pp 2 node 4
+plan.arena @io io bytes 512
+plan.entry @ranks decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 {
+  %x = plan.slice @io at 0 : tensor<32xf32>
+  %all = plan.slice @io at 256 : tensor<64xf32>
+  plan.collective all_gather over tp via library "f32" count 32 %x to %all on 0 : tensor<32xf32> to tensor<64xf32>
+  plan.collective reduce_scatter over ep via library "f32" count 64 %all to %x on 0 : tensor<64xf32> to tensor<32xf32>
+  plan.collective send over pp via library "f32" count 32 %x to %x peer 1 on 0 : tensor<32xf32> to tensor<32xf32>
+  // expected-error@+1 {{has a destination of 128 bytes, expected 256 over 2 ranks of ep}}
+  plan.collective all_gather over ep via library "f32" count 32 %x to %x on 0 : tensor<32xf32> to tensor<32xf32>
+}
+
+// -----
+
+plan.mesh tp 3 dp 1 ep 3 pp 1 node 3
+plan.arena @io io bytes 512
+plan.entry @pieces decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 {
+  %x = plan.slice @io at 0 : tensor<32xf32>
+  %y = plan.slice @io at 128 : tensor<10xf32>
+  // expected-error@+1 {{shares out 32 elements, which are no equal pieces for the 3 ranks of tp}}
+  plan.collective reduce_scatter over tp via library "f32" count 32 %x to %y on 0 : tensor<32xf32> to tensor<10xf32>
+}
+
+// -----
+
+plan.mesh tp 1 dp 1 ep 1 pp 2 node 2
+plan.arena @io io bytes 512
+plan.entry @neighbour decode rows 1 segments 1 logit_rows 1 stage 0 streams 1 events 0 {
+  %x = plan.slice @io at 0 : tensor<32xf32>
+  // expected-error@+1 {{is with rank 2, but there are 2 ranks of pp}}
+  plan.collective send over pp via library "f32" count 32 %x to %x peer 2 on 0 : tensor<32xf32> to tensor<32xf32>
+}
+
+// -----
+
+// Members over another axis than ep are shares too: here a rank of 2 holds 2 of 4.
+plan.mesh tp 2 dp 2 ep 4 pp 1 node 4
+plan.arena @weights weights bytes 543
+// expected-error@+1 {{needs 544 bytes at 0, outside its arena @weights of 543}}
+plan.weights "w.{}" members [0, 1, 2, 3] "BF16" [16, 8] in @weights at 0 stride 288 rows [0, 16] of 16 bytes [0, 16] pitch 16 group [16, 16, 0] shard edp members files [0, 0, 0, 0] offsets [0, 256, 512, 768]
