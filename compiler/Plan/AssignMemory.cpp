@@ -1,6 +1,7 @@
 // assign-memory: an offset for every plan.alloc. Two buffers share bytes when every use of one is ordered before every use of the
-// other, on a host by whole steps (HostSteps.h); each gets the smallest gap that fits, biggest buffers first. Entries never run
-// at the same time, so all of them lay their buffers over the same arenas, which are as large as the largest entry needs.
+// other, on a host by whole steps (HostSteps.h); each gets the smallest gap that fits, biggest or first used buffers first.
+// Entries never run at the same time, so all of them lay their buffers over the same arenas, which are as large as the largest
+// entry needs.
 #include "compiler/Passes.h"
 #include "compiler/Plan/Commands.h"
 #include "compiler/Plan/HostSteps.h"
@@ -24,7 +25,8 @@ struct Buffer {
   int64_t bytes;
   unsigned first = ~0u, last = 0; // numbers of the commands that use it, or of their steps on a host; both included
   bool always = false;            // an input or output: its bytes belong to the engine between runs
-  SmallVector<Operation *, 4> users;
+  // With several streams, the commands done on each: once every user is done at least, and before any user begins at most.
+  Order::Clock done, ready;
   int64_t offset = -1;
 };
 
@@ -76,14 +78,15 @@ private:
           } else if (isa<InputOp, OutputOp>(user)) {
             buffer.always = true;
           } else {
-            buffer.users.push_back(user);
             buffer.first = std::min(buffer.first, number[user]);
             buffer.last = std::max(buffer.last, number[user]);
+            if (!oneStream)
+              take(buffer, order.doneBy(user));
           }
         }
       if (buffer.always)
         buffer.first = 0, buffer.last = commands;
-      if (buffer.users.empty() && !buffer.always) {
+      if (buffer.first == ~0u) {
         if (alloc.use_empty())
           alloc.erase(); // nothing ever touches it
         else
@@ -94,6 +97,13 @@ private:
     }
   }
 
+  static void take(Buffer &buffer, const Order::Clock &user) {
+    if (buffer.done.empty())
+      buffer.done = buffer.ready = user;
+    for (auto [done, ready, clock] : llvm::zip_equal(buffer.done, buffer.ready, user))
+      done = std::max(done, clock), ready = std::min(ready, clock);
+  }
+
   // Must the two not share bytes?
   bool conflict(const Buffer &a, const Buffer &b) const {
     if (a.first <= b.last && b.first <= a.last)
@@ -101,9 +111,8 @@ private:
     if (oneStream)
       return false;
     const Buffer &earlier = a.last < b.first ? a : b, &later = a.last < b.first ? b : a;
-    return llvm::any_of(earlier.users, [&](Operation *first) {
-      return llvm::any_of(later.users, [&](Operation *second) { return !order.before(first, second); });
-    });
+    return llvm::any_of(llvm::zip(earlier.done, later.ready), // one that nothing uses has none
+                        [](auto clocks) { return std::get<0>(clocks) > std::get<1>(clocks); });
   }
 
   // Best fit in the given order; returns the end of the last buffer.

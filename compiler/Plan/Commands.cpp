@@ -57,6 +57,13 @@ Order::Order(EntryOp entry) : Order(entry.getStreams()) {
     add(&op);
 }
 
+static void raise(Order::Clock &clock, const Order::Clock &least) {
+  for (auto [mine, theirs] : llvm::zip_equal(clock, least))
+    mine = std::max(mine, theirs);
+}
+
+void Order::putBehind(uint32_t stream, Operation *first) { raise(now[stream], doneBy(first)); }
+
 void Order::add(Operation *command) {
   std::optional<uint32_t> stream = streamOf(command);
   if (!stream || *stream >= now.size())
@@ -65,8 +72,7 @@ void Order::add(Operation *command) {
   ++clock[*stream];
   if (auto wait = dyn_cast<WaitOp>(command))
     if (auto event = events.find(wait.getEvent()); event != events.end())
-      for (auto [mine, theirs] : llvm::zip(clock, event->second))
-        mine = std::max(mine, theirs);
+      raise(clock, event->second);
   clocks[command] = clock;
   if (auto record = dyn_cast<RecordOp>(command))
     events[record.getEvent()] = clock;

@@ -46,14 +46,19 @@ public:
   explicit Order(uint32_t streams) : now(streams, Clock(streams)) {}
   explicit Order(EntryOp entry);
 
-  void add(mlir::Operation *command); // in program order
+  void add(mlir::Operation *command);                      // in program order
+  void putBehind(uint32_t stream, mlir::Operation *first); // whatever the stream does next, as by an event behind `first`
   bool before(mlir::Operation *first, mlir::Operation *second) const;
   bool beforeNext(mlir::Operation *first, uint32_t stream) const; // before whatever the stream does next
   bool isRecorded(uint32_t event) const { return events.contains(event); }
 
+  // Commands done on each stream.
+  using Clock = llvm::SmallVector<uint32_t, 4>;
+  // When the command is done: itself and all before it. Every command of an entry has one.
+  const Clock &doneBy(mlir::Operation *command) const { return clocks.find(command)->second; }
+
 private:
-  using Clock = llvm::SmallVector<uint32_t, 4>; // commands done on each stream
-  llvm::SmallVector<Clock, 4> now;              // of each stream
+  llvm::SmallVector<Clock, 4> now; // of each stream
   llvm::DenseMap<uint32_t, Clock> events;
   llvm::DenseMap<mlir::Operation *, Clock> clocks;
 };

@@ -69,17 +69,7 @@ private:
     }
     builder.setInsertionPoint(second);
     WaitOp::create(builder, second->getLoc(), event->second, *streamOf(second));
-    rebuild(second);
-  }
-
-  // The clocks again up to `end`: a record was put among commands that are already counted.
-  void rebuild(Operation *end) {
-    order = Order(entry.getStreams());
-    for (Operation &op : entry.getBody().front()) {
-      if (&op == end)
-        break;
-      order.add(&op);
-    }
+    order.putBehind(*streamOf(second), first);
   }
 };
 
