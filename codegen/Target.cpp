@@ -25,8 +25,8 @@ static constexpr HostLevel kHostLevels[] = {
 static Error refuse(const std::string &message) { return createStringError(inconvertibleErrorCode(), message); }
 
 const Target::Speeds &Target::speeds() const {
-  static constexpr Speeds host = {27e9, 27e9, 0.2e12, false};
-  static constexpr Speeds hopper = {4.26e12, 7e12, 0.79e15, true};
+  static constexpr Speeds host = {27e9, 27e9, 0.2e12, 5e-6, false};
+  static constexpr Speeds hopper = {4.26e12, 7e12, 0.79e15, 2e-6, true};
   return isCuda() ? hopper : host;
 }
 

@@ -25,6 +25,7 @@ public:
   struct Speeds {
     double memory, cache; // bytes a second: streamed, and gathered from what stays in the second-level cache
     double products;      // multiplications and additions a second
+    double launch;        // seconds that a launch takes beside its work
     bool tiles;           // products work on whole tiles of 64 rows
   };
   const Speeds &speeds() const;

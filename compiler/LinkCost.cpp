@@ -90,7 +90,9 @@ double exchangeSeconds(Exchange exchange, coll::Transport transport, uint64_t by
          passes(exchange, transport, bytes, ranks) * static_cast<double>(bytes) / link.bytesPerSecond;
 }
 
-double hostExchangeSeconds(Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost) {
+double librarySeconds(bool cuda, Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost) {
+  if (cuda)
+    return exchangeSeconds(exchange, coll::Transport::library, bytes, ranks, oneHost);
   if (ranks < 2)
     return 0;
   const Link link = oneHost ? kSharedMemory : kNetwork;

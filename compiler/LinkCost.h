@@ -1,4 +1,4 @@
-// What collectives between GPUs take: for choices between placements, and for what notes say about them.
+// What collectives take: for choices between placements, and for what notes say about them.
 #pragma once
 #include "compiler/Mesh.h"
 #include "dialects/Coll/Coll.h"
@@ -12,12 +12,12 @@ enum class Exchange { allReduce, allGather, reduceScatter, allToAll };
 int64_t sizeOf(const Mesh &mesh, coll::Axis axis);
 bool insideHost(const Mesh &mesh, coll::Axis axis);
 
-// Seconds of one collective under a graph. `bytes`: of the whole vector of an all-reduce, of what a rank holds after an
-// all-gather and before a reduce-scatter, of all that a rank sends in an all-to-all, its own piece included.
+// Seconds of one collective between GPUs, under a graph. `bytes`: of the whole vector of an all-reduce, of what a rank holds
+// after an all-gather and before a reduce-scatter, of all that a rank sends in an all-to-all, its own piece included.
 double exchangeSeconds(Exchange exchange, coll::Transport transport, uint64_t bytes, int64_t ranks, bool oneHost);
 
-// The same between host ranks.
-double hostExchangeSeconds(Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost);
+// The same by library, between GPUs or between host ranks.
+double librarySeconds(bool cuda, Exchange exchange, uint64_t bytes, int64_t ranks, bool oneHost);
 
 // "over tp, 8 ranks of one host"
 std::string groupText(const Mesh &mesh, coll::Axis axis);

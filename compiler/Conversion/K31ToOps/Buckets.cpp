@@ -27,8 +27,11 @@ FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
   }
   if (auto form = options.getAs<StringAttr>("moe_exchange"))
     out.moeExchange = form.str();
-  if (auto target = options.getAs<StringAttr>("target"))
-    out.cuda = target != "cpu";
+  auto target = options.getAs<StringAttr>("target");
+  llvm::Expected<const Target *> known = Target::find(target ? target.getValue() : "cpu");
+  if (!known)
+    return module.emitError("k31.options: ") << llvm::toString(known.takeError());
+  out.target = *known;
   return out;
 }
 

@@ -1,5 +1,6 @@
 // The entries of a plan: one function for each bucket of rows.
 #pragma once
+#include "codegen/Target.h"
 #include "dialects/Attn/Attn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
@@ -11,7 +12,7 @@ namespace k31 {
 struct EntryOptions {
   int64_t maxContext = 0, maxBatch = 0, prefillChunk = 0, logitRows = 0;
   std::string moeExchange = "auto"; // or the name of an ExpertForm
-  bool cuda = false;
+  const Target *target = nullptr;   // never null once read
 };
 llvm::FailureOr<EntryOptions> readEntryOptions(mlir::ModuleOp module);
 

@@ -13,13 +13,6 @@ StringRef nameOf(ExpertForm form) {
 
 namespace {
 
-// What a rank does beside its collectives: bytes a second through its memory, multiply-adds a second, seconds of a launch.
-struct Rank {
-  double bytes, products, launch;
-};
-constexpr Rank kGpu = {4.2e12, 350e12, 2e-6}; // H200, measured: copies, bf16 products of prefill; a launch in a graph
-constexpr Rank kHost = {10e9, 100e9, 5e-6};   // a few cores
-
 // One form at the capacity of the bucket, a layer.
 struct Cost {
   double seconds = 0, moved = 0, across = 0; // bytes that enter a rank; those of them that come from other hosts
@@ -27,14 +20,15 @@ struct Cost {
 
 class Costs {
 public:
-  Costs(const Mesh &mesh, bool cuda, int64_t rows, Type activation, model::LatentMoEOp op) : mesh(mesh), cuda(cuda), rows(rows) {
+  Costs(const Mesh &mesh, const Target &target, int64_t rows, Type activation, model::LatentMoEOp op)
+      : mesh(mesh), cuda(target.isCuda()), speeds(target.speeds()), rows(rows) {
     auto x = cast<RankedTensorType>(op.getX().getType());
     const double hidden = static_cast<double>(x.getShape().back());
     columns = static_cast<double>(op.getLatent() ? op.getLatent() : x.getShape().back()),
     choices = static_cast<double>(op.getTopK());
     element = activation.getIntOrFloatBitWidth() / 8.0;
-    before =
-        hidden * (static_cast<double>(op.getExperts()) + (op.getLatent() ? columns : 0)); // router and way into the latent space
+    // The router and the way into the latent space, as multiplications and additions.
+    before = 2 * hidden * (static_cast<double>(op.getExperts()) + (op.getLatent() ? columns : 0));
   }
 
   Cost of(ExpertForm form) const {
@@ -48,10 +42,10 @@ public:
       collective(cost, Exchange::allGather, coll::Axis::edp, all * choices * 4); // weights
       collective(cost, Exchange::reduceScatter, coll::Axis::edp, all * value);
       collective(cost, Exchange::allReduce, mesh.ep >= mesh.tp ? coll::Axis::tp : coll::Axis::ep, T * value);
-      cost.seconds += T * before / rank().products;
+      cost.seconds += T * before / speeds.products;
       return cost;
     }
-    cost.seconds += own * before / rank().products;
+    cost.seconds += own * before / speeds.products;
     if (form == ExpertForm::dispatch) {
       leg(cost, coll::Axis::ep, own, row, value);
     } else {
@@ -59,15 +53,13 @@ public:
       leg(cost, coll::Axis::node, own * static_cast<double>(mesh.hosts()), row, value);
     }
     if (mesh.tp > 1) {
-      cost.seconds += rank().launch + 2 * own * element * columns / rank().bytes;
+      cost.seconds += speeds.launch + 2 * own * element * columns / speeds.memory;
       collective(cost, Exchange::allGather, coll::Axis::tp, T * value);
     }
     return cost;
   }
 
 private:
-  const Rank &rank() const { return cuda ? kGpu : kHost; }
-
   // There and back between the ranks of an axis, `from` rows of this rank, whole pieces: pack, unpack and sum make three
   // launches. They touch live rows alone: of uniform choices a row has some among `size` equal shares in 1 - (1 - 1/size)^k of
   // the cases.
@@ -76,7 +68,7 @@ private:
     collective(cost, Exchange::allToAll, axis, from * size * row);
     collective(cost, Exchange::allToAll, axis, from * size * value);
     const double live = from * size * (1 - std::pow(1 - 1 / size, choices));
-    cost.seconds += 3 * rank().launch + live * (4 * row + value) / rank().bytes;
+    cost.seconds += 3 * speeds.launch + live * (4 * row + value) / speeds.memory;
   }
 
   // A group may have several ranks on a host: only what comes from others takes the network.
@@ -90,13 +82,12 @@ private:
     const double others = static_cast<double>(ranks - 1), away = static_cast<double>(ranks - here) / others;
     const double entering = bytes * others / static_cast<double>(ranks) * (exchange == Exchange::allReduce ? 2 : 1);
     cost.moved += entering, cost.across += entering * away;
-    cost.seconds += cuda ? exchangeSeconds(exchange, coll::Transport::library,
-                                           static_cast<uint64_t>(oneHost ? bytes : bytes * away), ranks, oneHost)
-                         : hostExchangeSeconds(exchange, static_cast<uint64_t>(oneHost ? bytes : bytes * away), ranks, oneHost);
+    cost.seconds += librarySeconds(cuda, exchange, static_cast<uint64_t>(oneHost ? bytes : bytes * away), ranks, oneHost);
   }
 
   const Mesh mesh;
   const bool cuda;
+  const Target::Speeds &speeds;
   const int64_t rows;
   double columns = 0, choices = 0, element = 0, before = 0;
 };
@@ -120,7 +111,7 @@ ExpertChoice chooseExpertForm(const Mesh &mesh, const EntryOptions &options, con
                               model::LatentMoEOp op) {
   if (mesh.ep == 1)
     return {};
-  const Costs costs(mesh, options.cuda, bucket.rows, activation, op);
+  const Costs costs(mesh, *options.target, bucket.rows, activation, op);
   ExpertChoice choice;
   Note note{"experts", "", llvm::formatv("{0} rows a dp group, {1} ranks of experts", bucket.rows, mesh.ep), {}};
   if (mesh.hosts() > 1)

@@ -36,18 +36,9 @@ void OpsBuilder::makeOwn() {
 // Products of whole tiles of 64 rows: what a group of fewer heads costs on tensor cores.
 static constexpr int64_t kHeadTile = 64;
 
-static const Target &targetOf(ModuleOp module) {
-  auto name = module->getAttrOfType<DictionaryAttr>("k31.options").getAs<StringAttr>("target");
-  llvm::Expected<const Target *> target = Target::find(name ? name.getValue() : "cpu");
-  if (!target) { // select-kernels will say so
-    llvm::consumeError(target.takeError());
-    target = Target::find("cpu");
-  }
-  return **target;
-}
-
 RowChooser::RowChooser(ModuleOp module, func::FuncOp text, Type activation, ModuleState &state)
-    : module(module), state(state), target(targetOf(module)), activationBytes(activation.getIntOrFloatBitWidth() / 8) {
+    : module(module), state(state), speeds(state.options.target->speeds()),
+      activationBytes(activation.getIntOrFloatBitWidth() / 8) {
   auto count = [&](Operation &op) {
     if (auto mix = dyn_cast<model::AttnResOp>(op)) {
       streamRows += static_cast<int64_t>(mix.getSources().size());
@@ -95,14 +86,9 @@ LogicalResult RowChooser::readWishes() {
   return success();
 }
 
-// Of ranks of one host that share memory; never a reason to choose anything on a GPU.
-static constexpr double kHostExchange = 20e-6, kHostBytesPerSecond = 5e9;
-
 double RowChooser::exchange(Exchange what, int64_t bytes) const {
   const Mesh &mesh = state.mesh;
-  if (!target.isCuda())
-    return kHostExchange + double(bytes) * (what == Exchange::allReduce ? 2 : 1) / kHostBytesPerSecond;
-  return exchangeSeconds(what, coll::Transport::library, uint64_t(bytes), mesh.tp, insideHost(mesh, coll::Axis::tp));
+  return librarySeconds(state.options.target->isCuda(), what, uint64_t(bytes), mesh.tp, insideHost(mesh, coll::Axis::tp));
 }
 
 SmallVector<Note> RowChooser::choose(Bucket &bucket) {
@@ -120,7 +106,7 @@ Note RowChooser::chooseStream(Bucket &bucket) {
   const int64_t sum = bucket.rows * hidden * activationBytes;
   const double once = double(sums) * exchange(Exchange::allReduce, sum);
   const double twice = double(sums) * (exchange(Exchange::reduceScatter, sum) + exchange(Exchange::allGather, sum));
-  const double whole = double(bytes) / target.speeds().memory, parts = double(bytes / tp) / target.speeds().memory;
+  const double whole = double(bytes) / speeds.memory, parts = double(bytes / tp) / speeds.memory;
   Note note{"rows", "", "", {{"whole on every rank", nanoseconds(whole + once)}, {"shared over tp", nanoseconds(parts + twice)}}};
   if (streamWish == "on" || (streamWish == "auto" && parts + twice < whole + once))
     bucket.streamRows = bucket.rows / tp;
@@ -139,7 +125,6 @@ Note RowChooser::chooseStream(Bucket &bucket) {
 // One MLA layer. By heads every rank gathers the selected rows of all queries, for its heads; by rows those of its queries, for
 // all heads, with whole weights. The indexer's rows are shared out either way.
 Note RowChooser::chooseAttention(Bucket &bucket) {
-  const Target::Speeds &speeds = target.speeds();
   const int64_t tp = state.mesh.tp, T = bucket.rows, width = mla.latent + mla.shared;
   const int64_t keys = std::max<int64_t>(1, std::min(mla.topK ? mla.topK : context, context / 2)); // of a query, on average
   const int64_t gathered = T * keys * width * activationBytes;

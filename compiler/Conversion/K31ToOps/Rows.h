@@ -1,6 +1,5 @@
 // How the ranks of a tp group share the rows of a bucket: chosen by cost, with a note of the costs that were compared.
 #pragma once
-#include "codegen/Target.h"
 #include "compiler/Conversion/K31ToOps/OpsBuilder.h"
 #include "compiler/LinkCost.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -24,7 +23,7 @@ private:
 
   mlir::ModuleOp module;
   ModuleState &state;
-  const Target &target;
+  const Target::Speeds &speeds;
   const int64_t activationBytes;
   int64_t hidden = 0;
   int64_t streamRows = 0; // rows of `hidden` that mixes, norms and additions read and write, for each token
