@@ -2,6 +2,7 @@
 // the rows that it has summed.
 #include "codegen/PeerForm.h"
 #include "codegen/kernels/coll/peer.h"
+#include "compiler/Options.h"
 #include "compiler/Transforms/FusedRegion.h"
 #include "compiler/Transforms/Fusions.h"
 #include "compiler/Transforms/Rowwise.h"
@@ -109,10 +110,11 @@ private:
 
 } // namespace
 
-void fuseSums(ModuleOp module, const Target &target) {
-  auto options = module->getAttrOfType<DictionaryAttr>("k31.options");
-  auto wish = options ? options.getAs<StringAttr>("fuse_sums") : StringAttr();
-  const SumFuser fuser(wish ? wish.str() : "auto", target);
+LogicalResult fuseSums(ModuleOp module, const Target &target) {
+  FailureOr<StringRef> wish = optionWord(module, "fuse_sums", {"auto", "on", "off"});
+  if (failed(wish))
+    return failure();
+  const SumFuser fuser(wish->str(), target);
   SmallVector<Operation *> sums;
   module.walk([&](Operation *op) {
     if (Sum::of(op))
@@ -120,6 +122,7 @@ void fuseSums(ModuleOp module, const Target &target) {
   });
   for (Operation *sum : sums) // looked at only now: a fusion replaces what the next sum adds up
     fuser.visit(*Sum::of(sum));
+  return success();
 }
 
 } // namespace k31

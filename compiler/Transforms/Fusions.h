@@ -20,6 +20,6 @@ void mergeProducts(mlir::ModuleOp module);
 void fuseKDADecode(mlir::ModuleOp module, const Target &target);
 // Sums by peer and the row ops behind them as coll.sum_row: k31.options' `fuse_sums`, "auto" unless given (on a GPU, where rows
 // are few), "on" wherever it is possible, "off". Notes each fusion, and on row ops that stay apart why.
-void fuseSums(mlir::ModuleOp module, const Target &target);
+mlir::LogicalResult fuseSums(mlir::ModuleOp module, const Target &target);
 
 } // namespace k31

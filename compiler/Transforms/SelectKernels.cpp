@@ -28,8 +28,9 @@ struct SelectKernels : impl::SelectKernelsBase<SelectKernels> {
       return signalPassFailure();
     }
     notePlacement(getOperation(), (*known)->isCuda());
-    chooseTransports(getOperation(), (*known)->isCuda());
-    fuseSums(getOperation(), **known); // of sums whose transport is known
+    if (failed(chooseTransports(getOperation(), (*known)->isCuda())) ||
+        failed(fuseSums(getOperation(), **known))) // of sums whose transport is known
+      return signalPassFailure();
     fuseKDADecode(getOperation(), **known);
     Builder b(&getContext());
     // All ops are asked, so that one run shows every op without a kernel.

@@ -2,6 +2,7 @@
 #include "codegen/Operands.h"
 #include "codegen/kernels/coll/peer_area.h"
 #include "compiler/LinkCost.h"
+#include "compiler/Options.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -124,16 +125,17 @@ bool isByLibrary(Operation *op) {
       .Default([](Operation *) { return false; });
 }
 
-void chooseTransports(ModuleOp module, bool cuda) {
+LogicalResult chooseTransports(ModuleOp module, bool cuda) {
   if (!module->hasAttr("k31.mesh"))
-    return;
+    return success();
   FailureOr<Mesh> mesh = readMesh(module);
-  if (failed(mesh) || mesh->ranks() < 2)
-    return;
-  auto options = module->getAttrOfType<DictionaryAttr>("k31.options");
-  auto wish = options ? options.getAs<StringAttr>("transport") : StringAttr();
-  Transports transports(*mesh, wish ? wish.str() : "library", cuda);
-  module.walk([&](Operation *op) { transports.choose(op); });
+  FailureOr<StringRef> wish = optionWord(module, "transport", {"library", "peer", "auto"});
+  if (failed(mesh) || failed(wish))
+    return failure();
+  Transports transports(*mesh, wish->str(), cuda);
+  if (mesh->ranks() > 1)
+    module.walk([&](Operation *op) { transports.choose(op); });
+  return success();
 }
 
 } // namespace k31

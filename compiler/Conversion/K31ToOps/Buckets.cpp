@@ -1,4 +1,5 @@
 #include "compiler/Conversion/K31ToOps/Buckets.h"
+#include "compiler/Options.h"
 #include "dialects/Attn/Attn.h"
 #include "mlir/IR/Diagnostics.h"
 #include <algorithm>
@@ -25,8 +26,10 @@ FailureOr<EntryOptions> readEntryOptions(ModuleOp module) {
              << ", expected an integer of at least 1";
     *field = value.getInt();
   }
-  if (auto form = options.getAs<StringAttr>("moe_exchange"))
-    out.moeExchange = form.str();
+  FailureOr<StringRef> form = optionWord(module, "moe_exchange", {"auto", "replicate", "dispatch", "two-level"});
+  if (failed(form))
+    return failure();
+  out.moeExchange = form->str();
   auto target = options.getAs<StringAttr>("target");
   llvm::Expected<const Target *> known = Target::find(target ? target.getValue() : "cpu");
   if (!known)

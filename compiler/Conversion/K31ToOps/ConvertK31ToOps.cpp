@@ -53,6 +53,7 @@ public:
     b.setInsertionPointToEnd(module.getBody());
     for (Bucket &bucket : bucketsOf(options, state.mesh.tp)) {
       notes = chooser.choose(bucket);
+      allGroups = seesAllGroups(bucket);
       for (func::FuncOp body : bodies)
         if (failed(convertBody(body, bucket)))
           return failure();
@@ -80,7 +81,7 @@ private:
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.tensorRank; }});
     if (state.mesh.ep > 1)
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.expertRank; }});
-    if (seesAllGroups(bucket))
+    if (allGroups)
       out.push_back({live(state.mesh.edp()), [](OpsBuilder &o) -> Value & { return o.liveOfGroups; }});
     if (bucket.isSharded()) {
       out.push_back({live(), [](OpsBuilder &o) -> Value & { return o.own.live; }});
@@ -153,7 +154,7 @@ private:
     o.setRows(entry.live, entry.batch);
     o.tensorRank = entry.tensorRank, o.expertRank = entry.expertRank;
     o.makeOwn();
-    if (seesAllGroups(bucket))
+    if (allGroups)
       o.liveOfGroups = o.allGather(o.live, coll::Axis::edp);
     if (stage == 0)
       for (auto [i, old] : llvm::enumerate(text.getArguments().drop_back(form.head)))
@@ -212,6 +213,7 @@ private:
   ModuleState state;
   StageCuts cuts;
   SmallVector<Note> notes; // of the bucket's entries
+  bool allGroups = false;  // seesAllGroups() of the bucket
   OpBuilder b;
 };
 

@@ -7,13 +7,19 @@ using namespace mlir;
 namespace k31 {
 
 Cut OpsBuilder::cutOf(coll::Axis axis, coll::ShardOf of, int64_t units, StringRef what) {
-  Cut cut{axis, of, units, sizeOf(state.mesh, axis)};
-  if (const int64_t share = cut.share(units); !cut.servesAll())
-    state.refuse(
-        llvm::formatv("{0}={1}: {2} {3} in shares of {4} leave rank {5} of the axis without any; use at most {6} ranks there",
-                      coll::stringifyAxis(axis), cut.ranks, units, what, share, (units + share - 1) / share,
-                      (units + share - 1) / share)
-            .str());
+  const Cut cut{axis, of, units, sizeOf(state.mesh, axis)};
+  if (cut.servesAll())
+    return cut;
+  // The next smaller size of the axis that gives every rank a share, and the next larger one if there is any.
+  const int64_t share = cut.share(units), fewer = (units + share - 1) / share;
+  Cut more = cut;
+  while (more.ranks <= units && !more.servesAll())
+    ++more.ranks;
+  std::string why = llvm::formatv("{0}={1}: {2} {3} in shares of {4} leave rank {5} of the axis without any; sizes that fit: {5}",
+                                  coll::stringifyAxis(axis), cut.ranks, units, what, share, fewer);
+  if (more.servesAll())
+    why += llvm::formatv(" or {0}", more.ranks);
+  state.refuse(why);
   return cut;
 }
 

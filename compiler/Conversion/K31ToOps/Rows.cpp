@@ -1,4 +1,5 @@
 #include "compiler/Conversion/K31ToOps/Rows.h"
+#include "compiler/Options.h"
 #include "dialects/K31/K31.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
@@ -70,19 +71,11 @@ RowChooser::RowChooser(ModuleOp module, func::FuncOp text, Type activation, Modu
 }
 
 LogicalResult RowChooser::readWishes() {
-  auto options = module->getAttrOfType<DictionaryAttr>("k31.options");
-  const struct {
-    StringRef name;
-    std::string *wish;
-    SmallVector<StringRef, 4> words;
-  } wishes[] = {{"sequence_parallel", &streamWish, {"auto", "on", "off"}}, {"mla", &mlaWish, {"auto", "heads", "rows", "limit"}}};
-  for (const auto &[name, wish, words] : wishes)
-    if (auto given = options.getAs<StringAttr>(name)) {
-      *wish = given.str();
-      if (!llvm::is_contained(words, given.getValue()))
-        return module.emitError("k31.options: ") << name << " is " << given << ", expected " << llvm::join(words, ", ");
-    }
-  context = options.getAs<IntegerAttr>("max_context").getInt(); // there: readEntryOptions has looked
+  FailureOr<StringRef> stream = optionWord(module, "sequence_parallel", {"auto", "on", "off"}),
+                       attention = optionWord(module, "mla", {"auto", "heads", "rows", "limit"});
+  if (failed(stream) || failed(attention))
+    return failure();
+  streamWish = stream->str(), mlaWish = attention->str();
   return success();
 }
 
@@ -125,7 +118,7 @@ Note RowChooser::chooseStream(Bucket &bucket) {
 // One MLA layer. By heads every rank gathers the selected rows of all queries, for its heads; by rows those of its queries, for
 // all heads, with whole weights. The indexer's rows are shared out either way.
 Note RowChooser::chooseAttention(Bucket &bucket) {
-  const int64_t tp = state.mesh.tp, T = bucket.rows, width = mla.latent + mla.shared;
+  const int64_t tp = state.mesh.tp, T = bucket.rows, width = mla.latent + mla.shared, context = state.options.maxContext;
   const int64_t keys = std::max<int64_t>(1, std::min(mla.topK ? mla.topK : context, context / 2)); // of a query, on average
   const int64_t gathered = T * keys * width * activationBytes;
   const int64_t heads = (mla.heads + tp - 1) / tp;

@@ -35,7 +35,6 @@ private:
     int64_t topK = 0, indexHeads = 0, indexDim = 0; // 0: over all positions
   } mla;
   std::string streamWish = "auto", mlaWish = "auto";
-  int64_t context = 0;
 };
 
 } // namespace k31

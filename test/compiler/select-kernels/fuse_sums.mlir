@@ -5,6 +5,8 @@
 // RUN: sed 's/WISH/auto/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=AUTO
 // RUN: sed 's/WISH/off/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=OFF
 // RUN: sed 's/WISH/on/; s/"peer"/"library"/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=LIBRARY
+// RUN: sed 's/WISH/maybe/' %s | not k31-opt --select-kernels=target=cpu 2>&1 | FileCheck %s --check-prefix=WRONG
+// WRONG: k31.options: fuse_sums is "maybe", expected auto, on, off
 // AUTO-NOT: coll.sum_row
 // OFF-NOT: coll.sum_row
 // LIBRARY-NOT: coll.sum_row

@@ -4,6 +4,8 @@
 // RUN: sed 's/WISH/peer/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=HOST
 // RUN: sed 's/WISH/auto/' %s | k31-opt --select-kernels=target=cpu | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/WISH/library/' %s | k31-opt --select-kernels=target=sm_90a | FileCheck %s --check-prefix=NONE
+// RUN: sed 's/WISH/maybe/' %s | not k31-opt --select-kernels=target=cpu 2>&1 | FileCheck %s --check-prefix=WRONG
+// WRONG: k31.options: transport is "maybe", expected library, peer, auto
 module attributes {k31.mesh = {tp = 4 : i64, dp = 2 : i64, ep = 8 : i64, pp = 1 : i64, node = 4 : i64}, k31.options = {transport = "WISH"}} {
   // NONE-NOT: via peer
   // PEER-LABEL: func.func @collectives
