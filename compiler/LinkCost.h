@@ -23,8 +23,7 @@ double librarySeconds(bool cuda, Exchange exchange, uint64_t bytes, int64_t rank
 std::string groupText(const Mesh &mesh, coll::Axis axis);
 
 // The note of a collective whose transport was chosen among `possible`: {"transport", "library", "917504 bytes over tp, 8 ranks
-// of one host; WHY", the time of each that was possible}. Give it to the op by note(); PlacementNotes.h writes one for those that
-// have none.
+// of one host; WHY", the time of each that was possible}.
 Note transportNote(const Mesh &mesh, coll::Axis axis, Exchange exchange, uint64_t bytes, llvm::ArrayRef<coll::Transport> possible,
                    coll::Transport chosen, llvm::StringRef why);
 

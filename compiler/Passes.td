@@ -11,7 +11,7 @@ def AssignParallelism : Pass<"assign-parallelism", "::mlir::ModuleOp"> {
 
 def ConvertK31ToOps : Pass<"convert-k31-to-ops", "::mlir::ModuleOp"> {
   let summary = "level 1 to 2: one function a bucket, per-rank static shapes, one shared body for equal layers";
-  let description = "Reads k31.options (activations, kv_dtype, max_context, max_batch, prefill_chunk, logit_rows) and k31.mesh.";
+  let description = "Reads k31.options (activations, kv_dtype, max_context, max_batch, prefill_chunk, logit_rows, sequence_parallel, mla, moe_exchange, target) and k31.mesh.";
 }
 
 def FuseOps : Pass<"fuse-ops", "::mlir::ModuleOp"> {
@@ -20,6 +20,7 @@ def FuseOps : Pass<"fuse-ops", "::mlir::ModuleOp"> {
 
 def SelectKernels : Pass<"select-kernels", "::mlir::ModuleOp"> {
   let summary = "level 2: the best kernel, its Config and its split, as attribute k31.kernel on each op";
+  let description = "Reads of k31.options transport and fuse_sums, and k31.mesh, where the module has them.";
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "cpu or sm_90a">];
 }
 
@@ -33,6 +34,7 @@ def ConvertOpsToPlan : Pass<"convert-ops-to-plan", "::mlir::ModuleOp"> {
 
 def Schedule : Pass<"schedule", "::mlir::ModuleOp"> {
   let summary = "level 3: streams and the events between them";
+  let description = "Reads the target and the option overlap of plan.key, where the plan has one.";
 }
 
 def AssignMemory : Pass<"assign-memory", "::mlir::ModuleOp"> {

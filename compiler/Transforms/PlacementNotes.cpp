@@ -1,6 +1,7 @@
 #include "compiler/Transforms/PlacementNotes.h"
 #include "codegen/Operands.h"
 #include "compiler/LinkCost.h"
+#include "compiler/Sizes.h"
 #include "dialects/Moe/Moe.h"
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -11,10 +12,6 @@ using namespace mlir;
 
 namespace k31 {
 namespace {
-
-uint64_t bytesOfType(RankedTensorType type) {
-  return (static_cast<uint64_t>(type.getNumElements()) * type.getElementTypeBitWidth() + 7) / 8;
-}
 
 class Placement {
 public:
@@ -53,7 +50,7 @@ private:
     for (Value operand : op->getOperands())
       if (auto weight = operand.getDefiningOp<nn::WeightOp>()) {
         auto stack = symbols.lookup<nn::StackOp>(weight.getStack());
-        const uint64_t bytes = bytesOfType(cast<RankedTensorType>(stack.getType()));
+        const uint64_t bytes = byteSize(stack.getType());
         held += bytes;
         if (!largest || bytes > most)
           largest = stack, most = bytes;
@@ -65,7 +62,7 @@ private:
   void noteShares(Operation *op, nn::MergedStackOp merged) {
     for (auto name : merged.getStacks().getAsRange<FlatSymbolRefAttr>()) {
       auto stack = symbols.lookup<nn::StackOp>(name.getValue());
-      Note share = shareOf(op, stack, bytesOfType(cast<RankedTensorType>(stack.getType())));
+      Note share = shareOf(op, stack, byteSize(stack.getType()));
       StringRef label = name.getValue();
       label.consume_front("stack.");
       share.choice = (label + ": " + share.choice).str();
@@ -116,12 +113,11 @@ private:
     return {"transport",
             "library",
             llvm::formatv("{0} bytes to the next of {1} stages, {2}; {3}", bytes, mesh.pp,
-                          insideHost(mesh, coll::Axis::pp) ? "on one host" : "from host to host", cuda ? "NCCL" : kHost)
+                          insideHost(mesh, coll::Axis::pp) ? "on one host" : "from host to host",
+                          cuda ? "NCCL" : "shared memory or MPI")
                 .str(),
             {}};
   }
-
-  static constexpr const char *kHost = "shared memory or MPI; sums in the order of ranks, so that all get the same bits";
 
   ModuleOp module;
   SymbolTable symbols;

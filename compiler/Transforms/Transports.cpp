@@ -57,8 +57,7 @@ public:
       chosen = coll::Transport::peer;
     if (chosen != coll::Transport::library)
       op->setAttr("transport", coll::TransportAttr::get(op->getContext(), chosen));
-    if (!hasNote(op))
-      note(op, noteOf(*moved, chosen, obstacle));
+    note(op, noteOf(*moved, chosen, obstacle));
   }
 
 private:
@@ -101,14 +100,6 @@ private:
     if (obstacle.empty())
       possible.push_back(coll::Transport::peer);
     return transportNote(mesh, moved.axis, moved.exchange, moved.bytes, possible, chosen, why);
-  }
-
-  static bool hasNote(Operation *op) {
-    auto notes = op->getAttrOfType<ArrayAttr>(kNotes);
-    return notes && llvm::any_of(notes, [](Attribute one) {
-             const std::optional<Note> known = readNote(one);
-             return known && known->about == "transport";
-           });
   }
 
   const Mesh mesh;

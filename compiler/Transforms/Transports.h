@@ -4,8 +4,8 @@
 
 namespace k31 {
 // Sets the transport of each collective for which the peer transport is possible and wanted: k31.options' `transport`, "library"
-// unless given, "peer", or "auto" for the cheaper one. Notes the choice with both times on every collective that has no note of
-// its transport. Nothing for plans of one rank, or where the module has no k31.mesh.
+// unless given, "peer", or "auto" for the cheaper one. Notes the choice with both times on every collective. Nothing for plans of
+// one rank, or where the module has no k31.mesh.
 mlir::LogicalResult chooseTransports(mlir::ModuleOp module, bool cuda);
 
 // A collective that needs no kernel.

@@ -185,13 +185,16 @@ static LogicalResult haveAccess(Operation *op, OperandRange args, ArrayRef<int32
   return success();
 }
 
+// How a kernel is started: by a launch, or by a collective that goes by peer.
+static LogicalResult isStart(Operation *op, ArrayRef<int32_t> grid, int32_t block, int32_t smem) {
+  if (grid.size() != 3 || llvm::any_of(grid, [](int32_t size) { return size < 1; }))
+    return op->emitOpError() << "expected a grid of three sizes of 1 or more, found " << shapeText(SmallVector<int64_t>(grid));
+  return failure(failed(atLeast(op, {{"block", block}}, 1)) || failed(atLeast(op, {{"smem", smem}}, 0)));
+}
+
 LogicalResult LaunchOp::verify() {
-  if (failed(haveAccess(*this, getArgs(), getAccess())))
-    return failure();
-  if (getGrid().size() != 3 || llvm::any_of(getGrid(), [](int32_t size) { return size < 1; }))
-    return emitOpError() << "expected a grid of three sizes of 1 or more, found " << shapeText(SmallVector<int64_t>(getGrid()));
-  if (failed(atLeast(*this, {{"block", static_cast<int32_t>(getBlock())}}, 1)) ||
-      failed(atLeast(*this, {{"smem", static_cast<int32_t>(getSmem())}}, 0)))
+  if (failed(haveAccess(*this, getArgs(), getAccess())) ||
+      failed(isStart(*this, getGrid(), static_cast<int32_t>(getBlock()), static_cast<int32_t>(getSmem()))))
     return failure();
   for (Attribute attribute : getMaps().value_or(ArrayAttr::get(getContext(), {}))) {
     auto map = cast<DictionaryAttr>(attribute);
@@ -229,10 +232,11 @@ LogicalResult CollectiveOp::verify() {
   if (getLive() && (failed(isBuffer(*this, "live", getLive())) || failed(atLeast(*this, {{"unit", getUnit()}}, 1))))
     return failure();
   const bool peer = getTransport() == Transport::peer;
-  if (peer != (getKernel() && getGrid() && getArea()))
+  if (peer ? !getKernel() || !getGrid() || !getArea() : getKernel() || getGrid() || getArea())
     return emitOpError() << (peer ? "goes by peer, which needs a kernel, its grid and an area"
                                   : "has a kernel or an area; collectives that go by peer do");
-  if (getArea() && failed(isBuffer(*this, "area", getArea())))
+  if (peer && (failed(isStart(*this, *getGrid(), static_cast<int32_t>(getBlock()), static_cast<int32_t>(getSmem()))) ||
+               failed(isBuffer(*this, "area", getArea()))))
     return failure();
   if (const bool sums = getKind() == CollectiveKind::all_reduce || getKind() == CollectiveKind::reduce_scatter;
       !getMore().empty() && (!peer || !sums))

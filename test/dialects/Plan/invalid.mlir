@@ -371,3 +371,33 @@ plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
   // expected-error @below {{has arguments of a row op; sums that go by peer may have them}}
   plan.collective all_reduce over tp via library "bf16" count 128 %x to %x  with (%x read : tensor<8x16xbf16>) on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
 }
+
+// -----
+
+plan.arena @a activations bytes 4096
+plan.kernel @k "k" symbol "" images [] config "" spec {name = "k"}
+plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
+  %x = plan.slice @a at 0 : tensor<8x16xbf16>
+  // expected-error @below {{has a kernel or an area; collectives that go by peer do}}
+  plan.collective all_reduce over tp via library "bf16" count 128 %x to %x by @k grid [1, 1, 1] block 1 smem 0 on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
+}
+
+// -----
+
+plan.arena @a activations bytes 4096
+plan.kernel @k "k" symbol "" images [] config "" spec {name = "k"}
+plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
+  %x = plan.slice @a at 0 : tensor<8x16xbf16>
+  // expected-error @below {{expected a grid of three sizes of 1 or more, found [4, 1]}}
+  plan.collective all_reduce over tp via peer "bf16" count 128 %x to %x by @k grid [4, 1] block 1 smem 0 in %x : tensor<8x16xbf16> on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
+}
+
+// -----
+
+plan.arena @a activations bytes 4096
+plan.kernel @k "k" symbol "" images [] config "" spec {name = "k"}
+plan.entry @e decode rows 8 segments 8 logit_rows 8 stage 0 streams 1 events 1 {
+  %x = plan.slice @a at 0 : tensor<8x16xbf16>
+  // expected-error @below {{expected block of 1 or more, found 0}}
+  plan.collective all_reduce over tp via peer "bf16" count 128 %x to %x by @k grid [4, 1, 1] block 0 smem 0 in %x : tensor<8x16xbf16> on 0 : tensor<8x16xbf16> to tensor<8x16xbf16>
+}
