@@ -7,6 +7,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/base/cat.h"
+#include "runtime/plan/plan_file.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include <filesystem>
@@ -155,6 +156,12 @@ PlanBytes Planning::makePlan(const CompileOptions &options) {
   mlir::FailureOr<std::string> bytes = exportPlan(module.get());
   if (mlir::failed(bytes))
     return {"", "the plan cannot be exported"};
+  // What Load refuses is no plan: sizes that nothing can address, or a fault of ours.
+  if (auto checked = check_plan(std::as_bytes(std::span(*bytes))); !checked) {
+    llvm::StringRef why = checked.error().message;
+    why.consume_back("; the plan is wrong, compile it again");
+    return {"", cat("no runtime would load this plan: ", why.str(), "; choose smaller sizes, or report it")};
+  }
   return {std::move(*bytes), ""};
 }
 
