@@ -6,6 +6,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 
 LLD_HAS_DRIVER(elf)
@@ -23,9 +24,11 @@ static Error writeFile(StringRef path, StringRef bytes) {
     return fail(path + ": " + code.message());
   stream << bytes;
   stream.close();
-  if (stream.has_error())
-    return fail(path + ": " + stream.error().message());
-  return Error::success();
+  if (!stream.has_error())
+    return Error::success();
+  code = stream.error();
+  stream.clear_error(); // one that is left ends the process
+  return fail("cannot write " + path + ": " + code.message() + "; the folder for temporary files (TMPDIR) must have room");
 }
 
 static Expected<std::string> linkIn(StringRef folder, ArrayRef<std::pair<std::string, std::string>> objects) {
@@ -34,13 +37,21 @@ static Expected<std::string> linkIn(StringRef folder, ArrayRef<std::pair<std::st
   std::vector<std::string> arguments = {"ld.lld",      "-shared",       "-nostdlib",   "--build-id=none",  "--no-undefined",
                                         "--strip-all", "--gc-sections", "--threads=1", "--hash-style=gnu", "-znoexecstack",
                                         "-zrelro",     "-znow",         "-o",          output.str().str()};
+  uint64_t most = 64u << 10; // bytes of the image: its objects, and what it has beside them
   for (const auto &[name, bytes] : objects) {
     SmallString<128> path(folder);
     sys::path::append(path, name + ".o");
     if (Error error = writeFile(path, bytes))
       return error;
     arguments.push_back(path.str().str());
+    most += bytes.size();
   }
+  // lld writes through a map, where a full disk is a signal and no error.
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(folder.str(), unknown);
+  if (!unknown && space.available < most)
+    return fail("cannot link the host image: No space left on device: " + folder + " has " + Twine(space.available) +
+                " bytes, the image takes at most " + Twine(most) + "; the folder for temporary files (TMPDIR) must have room");
   std::vector<const char *> pointers;
   for (const std::string &argument : arguments)
     pointers.push_back(argument.c_str());

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <new>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -67,27 +67,26 @@ Result<void> File::read_at(uint64_t offset, std::span<std::byte> out) const {
   return {};
 }
 
-Result<MappedFile> MappedFile::open(const std::string &path) {
-  K31_ASSIGN(const File opened, File::open(path));
-  MappedFile file;
-  if (opened.size() == 0)
-    return file;
-  void *at = mmap(nullptr, opened.size(), PROT_READ, MAP_PRIVATE, opened.fd, 0);
-  if (at == MAP_FAILED)
-    return system_error("cannot map " + quote(path, 4096), errno);
-  file.view = {static_cast<const std::byte *>(at), opened.size()};
+static Result<File> open_at_most(const std::string &path, uint64_t limit) {
+  K31_ASSIGN(File file, File::open(path));
+  if (file.size() > limit)
+    return fail(Code::invalid_input, cat(quote(path, 4096), " has ", file.size(), " bytes; at most ", limit, " were expected"));
   return file;
 }
 
-MappedFile::~MappedFile() {
-  if (!view.empty())
-    munmap(const_cast<std::byte *>(view.data()), view.size());
+Result<FileBytes> FileBytes::read(const std::string &path, uint64_t limit) {
+  K31_ASSIGN(const File opened, open_at_most(path, limit));
+  FileBytes file;
+  file.size = opened.size();
+  file.memory.reset(new (std::nothrow) std::byte[file.size]); // not zeroed: pages come as they are read
+  if (!file.memory)
+    return fail(Code::out_of_memory, cat("no memory is left for the ", file.size, " bytes of ", quote(path, 4096)));
+  K31_TRY(opened.read_at(0, {file.memory.get(), file.size}));
+  return file;
 }
 
 Result<std::string> read_text(const std::string &path, uint64_t limit) {
-  K31_ASSIGN(const File file, File::open(path));
-  if (file.size() > limit)
-    return fail(Code::invalid_input, cat(quote(path, 4096), " has ", file.size(), " bytes; at most ", limit, " were expected"));
+  K31_ASSIGN(const File file, open_at_most(path, limit));
   std::string text(file.size(), '\0');
   K31_TRY(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return text;

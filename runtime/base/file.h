@@ -1,8 +1,9 @@
-// Files: a read-only map, reads at an offset, and writes that appear whole or not at all.
+// Files: whole, reads at an offset, and writes that appear whole or not at all.
 #pragma once
 #include "runtime/base/result.h"
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,29 +28,24 @@ public:
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) const;
 
 private:
-  friend class MappedFile;
   File() = default;
   std::string path_;
   int fd = -1;
   uint64_t bytes = 0;
 };
 
-// A whole file in memory, read-only; the pages are the page cache's.
-class MappedFile {
+// A whole file, read into memory at an address that is a multiple of 16: what becomes of the file later changes nothing here,
+// which a map does not promise.
+class FileBytes {
 public:
-  static Result<MappedFile> open(const std::string &path);
-  MappedFile(MappedFile &&other) noexcept : view(std::exchange(other.view, {})) {}
-  MappedFile &operator=(MappedFile &&other) noexcept {
-    std::swap(view, other.view);
-    return *this;
-  }
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return view; }
+  // At most `limit` bytes.
+  static Result<FileBytes> read(const std::string &path, uint64_t limit);
+  std::span<const std::byte> bytes() const { return {memory.get(), size}; }
 
 private:
-  MappedFile() = default;
-  std::span<const std::byte> view;
+  FileBytes() = default;
+  std::unique_ptr<std::byte[]> memory;
+  uint64_t size = 0;
 };
 
 // A small text file, at most `limit` bytes.

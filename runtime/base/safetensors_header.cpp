@@ -23,6 +23,12 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxName = 1024; // bytes of a tensor's name; messages show names
+
+std::string long_name(std::string_view name) {
+  return cat("a tensor's name of ", name.size(), " bytes, ", quote(name), ", at most ", kMaxName, " were expected");
+}
+
 // What both documents share: every event is refused unless the derived reader takes it.
 struct Reader : nlohmann::json_sax<Json> {
   std::string problem;
@@ -81,6 +87,8 @@ struct HeaderReader : Reader {
       field = none;
       std::fill(std::begin(seen), std::end(seen), false);
       range.clear();
+      if (text.size() > kMaxName)
+        return refuse(long_name(text));
       tensors.emplace_back().name = std::move(text);
       return true;
     }
@@ -129,8 +137,11 @@ struct IndexReader : Reader {
     if (depth == 1) {
       in_map = text == "weight_map";
       seen |= in_map;
-    } else if (depth == 2 && in_map)
+    } else if (depth == 2 && in_map) {
+      if (text.size() > kMaxName)
+        return refuse(long_name(text));
       entries.emplace_back().tensor = std::move(text);
+    }
     return true;
   }
   // Only weight_map counts; the rest of the document may hold anything.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace k31::comm {
@@ -84,8 +85,17 @@ void abort_all() {
     function();
 }
 
-Watchdog::Watchdog(int line, bool heir, std::chrono::seconds silence)
-    : line(line), heir(heir), silence(silence), thread([this] { watch(); }) {}
+Watchdog::Watchdog(int line, bool heir, std::chrono::seconds silence) : line(line), heir(heir), silence(silence) {
+  try {
+    thread = std::thread([this] { watch(); });
+  } catch (const std::system_error &refused) {
+    failing = true;
+    say(line, kFailed,
+        cat("cannot start the thread that watches the ranks: ", refused.what(), "; raise the limits of the process"));
+    watch(); // the hub's answer ends the process
+    ::_exit(1);
+  }
+}
 
 Watchdog::~Watchdog() {
   finished = true;
@@ -97,7 +107,10 @@ Watchdog::~Watchdog() {
 void Watchdog::end() {
   // What cannot be aborted must not keep the process.
   auto aborted = std::make_shared<std::atomic<bool>>(false);
-  std::thread([aborted] { abort_all(), *aborted = true; }).detach();
+  try {
+    std::thread([aborted] { abort_all(), *aborted = true; }).detach();
+  } catch (const std::system_error &) { // no thread is left: the end of the process does the rest
+  }
   for (int i = 0; i < 50 && !*aborted; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   std::fflush(stdout);

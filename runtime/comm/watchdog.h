@@ -22,6 +22,7 @@ public:
   // `line`: a connected socket, now the watchdog's. Its thread ends the process when the hub says so or is gone,
   // after what runtime/comm/abort.h knows was aborted.
   // `heir`: this rank prints when the hub is gone; one rank should.
+  // Where no thread can be started, it tells the hub and ends the process.
   Watchdog(int line, bool heir, std::chrono::seconds silence = kSilence);
   ~Watchdog();
   Watchdog(const Watchdog &) = delete;

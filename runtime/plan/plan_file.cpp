@@ -42,7 +42,7 @@ Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
 Digest PlanFile::hash() const { return plan_hash(file.bytes()); }
 
 Result<PlanFile> PlanFile::open(const std::string &path) {
-  K31_ASSIGN(MappedFile file, MappedFile::open(path));
+  K31_ASSIGN(FileBytes file, FileBytes::read(path, FLATBUFFERS_MAX_BUFFER_SIZE + kPlanTrailerBytes));
   auto plan = verify_plan(file.bytes());
   if (!plan)
     return context(path, std::move(plan.error()));

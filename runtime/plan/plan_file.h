@@ -1,4 +1,4 @@
-// A plan file on disk: mapped, verified from the trailer inwards, and read-only afterwards. Needs no device. The one check of
+// A plan file: read, verified from the trailer inwards, and read-only afterwards. Needs no device. The one check of
 // plans: the compiler's readers of plan files call it too.
 #pragma once
 #include "runtime/base/file.h"
@@ -19,8 +19,8 @@ public:
   Digest hash() const; // of the FlatBuffer, as the trailer has it
 
 private:
-  PlanFile(MappedFile file, const plan::Plan *root) : file(std::move(file)), root(root) {}
-  MappedFile file;
+  PlanFile(FileBytes file, const plan::Plan *root) : file(std::move(file)), root(root) {}
+  FileBytes file;
   const plan::Plan *root;
 };
 

@@ -23,7 +23,7 @@ struct Stack {
 Result<void> slice(const Options &options) {
   K31_ASSIGN(const auto session, open(options));
   K31_ASSIGN(const std::vector<TensorInfo> tensors, read_safetensors(options.inputs));
-  K31_ASSIGN(const MappedFile file, MappedFile::open(options.inputs));
+  K31_ASSIGN(const FileBytes file, FileBytes::read(options.inputs, uint64_t(1) << 40));
   const auto given = [&](std::string_view name) {
     return std::find_if(tensors.begin(), tensors.end(), [&](const TensorInfo &t) { return t.name == name; });
   };

@@ -5,7 +5,9 @@ garbage, output that nobody takes. As bad_input.py: one line, the right exit cod
     strange_input.py --work DIR
 """
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -153,6 +155,55 @@ def lost_output(work, plan):
             bad_input.failures.append(f"{command[:2]} to a full device: exit code {done.returncode}, {done.stderr!r}")
 
 
+def lost_streams(work, plan, mesh):
+    """Started without standard streams: no file or socket takes their place, and no rank waits for another."""
+    for what, of in (("one rank", plan), ("ranks", mesh)):
+        def close():
+            os.close(0), os.close(1)
+        refuse(f"{what} without input and output", ["standard output takes no more"], "k31-run", "generate", "--plan", of, "--weights", MODEL,
+               "--tokens", "1", "--max-tokens", "2", "--threads", "1", preexec_fn=close)
+
+
+def tight_limits(work, plan):
+    """Limits of the shell end nothing by a signal: files of a size, and the folder for temporary files on a full file system."""
+    out, tmp = os.path.join(work, "out.k31"), os.path.join(work, "tmp")
+    os.mkdir(tmp)
+    compile_ = ["k31c", "compile", MODEL, *SMALL, "--cache-dir", os.path.join(os.path.dirname(work), "kernels"), "-o", out]
+    environment = {**os.environ, "TMPDIR": tmp}
+    for blocks, words in ((1, ["TMPDIR", "File too large"]), (300, ["cannot write", "File too large"])):
+        def limit():  # as ulimit -f: Python itself ignores the signal, and gives that on
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (blocks * 1024, blocks * 1024))
+        refuse(f"files of {blocks} KiB", words, *compile_, stdout=True, folder=work, env=environment, preexec_fn=limit)
+    for mib in range(300, 420, 8):  # of addresses: from where libraries do not fit (127) to where all does
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+        done = subprocess.run([*compile_, "--layers", "0:1"], capture_output=True, text=True, preexec_fn=little, timeout=300)
+        if done.returncode not in (0, 1, 127) or done.returncode == 1 and not (
+                done.stderr.startswith("k31c: error: ") and done.stderr.count("\n") == 1):
+            bad_input.failures.append(f"{mib} MiB of addresses: exit code {done.returncode}, {done.stderr!r}")
+    if os.path.exists(out):
+        os.remove(out)
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
+        if subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", tmp], capture_output=True).returncode == 0:
+            break
+    else:
+        print("full TMPDIR: no file system can be mounted here")
+        return
+    for size in range(16, 784, 64):  # objects that do not fit, then the image beside them
+        script = os.path.join(work, "k31c")  # the name that stderr starts with
+        with open(script, "w") as f:
+            f.write(f"#!/bin/sh\nexec {' '.join(unshare)} sh -c 'mount -t tmpfs -o size={size}k none \"$0\" && exec \"$@\"' '{tmp}' " +
+                    " ".join(f"'{word}'" for word in compile_) + "\n")
+        os.chmod(script, 0o700)
+        if subprocess.run([script], capture_output=True, env=environment).returncode == 0:
+            assert size > 300, "the folder for temporary files was not used"
+            os.remove(out)
+        else:
+            refuse(f"a TMPDIR of {size} KiB", ["No space left on device", "TMPDIR"], script, env=environment, folder=work)
+        os.remove(script)
+
+
 def main():
     work = bad_input.work_folder(__doc__)
     plan = os.path.join(work, "good.k31")
@@ -163,6 +214,10 @@ def main():
     options(work, plan)
     sealed(work, plan)
     lost_output(work, plan)
+    mesh = os.path.join(work, "mesh.k31")
+    call("k31c", "compile", MODEL, *SMALL, "--mesh", "tp=2", "--cache-dir", os.path.join(os.path.dirname(work), "kernels"), "-o", mesh)
+    lost_streams(work, plan, mesh)
+    tight_limits(work, plan)
     print(f"{bad_input.refused} refusals, {len(bad_input.failures)} wrong")
     if bad_input.failures or bad_input.refused < 95:
         sys.exit("\n".join(bad_input.failures))

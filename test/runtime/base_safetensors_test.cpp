@@ -117,6 +117,8 @@ TEST_F(BaseSafetensors, RefusesWrongTensors) {
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[5]", "[0,4]"), 4)), "has 4 bytes, but its shape and dtype U8 need 5");
   EXPECT_HAS(refusal(file(tensor("a", "F4", "[3]", "[0,1]"), 1)), "need another size");
   EXPECT_EQ(refusal(file(tensor("a", "F4", "[4]", "[0,2]"), 2)), "(accepted)");
+  EXPECT_EQ(refusal(file(tensor(std::string(1024, 'n'), "U8", "[4]", "[0,4]"), 4)), "(accepted)");
+  EXPECT_HAS(refusal(file(tensor(std::string(1025, 'n'), "U8", "[4]", "[0,4]"), 4)), "a tensor's name of 1025 bytes, 'nnn");
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4294967296,4294967296]", "[0,4]"), 4)), "need another size");
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4]", "[4,0]"), 4)), "data_offsets [4, 0]");
   EXPECT_HAS(refusal(file(tensor("a", "U8", "[4]", "[18446744073709551612,18446744073709551615]"), 4)),
@@ -205,6 +207,8 @@ TEST_F(BaseSafetensors, RefusesInconsistentShards) {
     index(std::string("\"a\": \"") + name + "\"");
     EXPECT_HAS(checkpoint_refusal(), "no plain file name");
   }
+  index("\"" + std::string(1025, 'n') + R"(": "m-1.safetensors")");
+  EXPECT_HAS(checkpoint_refusal(), "a tensor's name of 1025 bytes, 'nnn");
   index("\"a\": 3");
   EXPECT_HAS(checkpoint_refusal(), "a number where");
   index("\"a\": {\"b\": \"c\"}");

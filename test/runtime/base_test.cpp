@@ -3,13 +3,18 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/plan_trailer.h"
+#include "runtime/base/process.h"
 #include "test/runtime/plan_builder.h"
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace k31::test {
 namespace {
@@ -32,7 +37,7 @@ TEST(BaseError, HasOneLine) {
   EXPECT_EQ(context("x\ny", Error(Code::io, "a")).value().message, "x\\ny: a");
 }
 
-TEST(BaseFile, ReadsAtOffsetsAndMaps) {
+TEST(BaseFile, ReadsAtOffsetsAndWhole) {
   TempFolder folder;
   ASSERT_TRUE(write_file(folder.path("a"), "0123456789"));
   auto file = File::open(folder.path("a"));
@@ -44,23 +49,50 @@ TEST(BaseFile, ReadsAtOffsetsAndMaps) {
   auto past = file->read_at(7, part);
   ASSERT_FALSE(past);
   EXPECT_NE(past.error().message.find("ends at byte 10, but 1 more bytes"), std::string::npos) << past.error().message;
-  auto mapped = MappedFile::open(folder.path("a"));
-  ASSERT_TRUE(mapped);
-  EXPECT_EQ(text_of(mapped->bytes()), "0123456789");
+  auto whole = FileBytes::read(folder.path("a"), 10);
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(text_of(whole->bytes()), "0123456789");
+  auto longer = FileBytes::read(folder.path("a"), 9);
+  ASSERT_FALSE(longer);
+  EXPECT_NE(longer.error().message.find("has 10 bytes; at most 9 were expected"), std::string::npos) << longer.error().message;
 }
 
 TEST(BaseFile, EmptyAbsentAndFolder) {
   TempFolder folder;
   ASSERT_TRUE(write_file(folder.path("empty"), ""));
-  EXPECT_TRUE(MappedFile::open(folder.path("empty"))->bytes().empty());
+  EXPECT_TRUE(FileBytes::read(folder.path("empty"), 100)->bytes().empty());
   EXPECT_EQ(File::open(folder.path("absent")).error().code, Code::not_found);
-  EXPECT_EQ(MappedFile::open(folder.path("absent")).error().code, Code::not_found);
+  EXPECT_EQ(FileBytes::read(folder.path("absent"), 100).error().code, Code::not_found);
   // A pipe without a writer is refused at once.
   ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
   for (const std::string &path : {folder.path(), folder.path("pipe"), std::string("/dev/zero")}) {
-    for (const auto &message : {File::open(path).error().message, MappedFile::open(path).error().message})
+    for (const auto &message : {File::open(path).error().message, FileBytes::read(path, 100).error().message})
       EXPECT_NE(message.find("is not a regular file; name a file"), std::string::npos) << message;
   }
+}
+
+// Run in a child, whose exit code says which step went wrong.
+TEST(BaseProcess, ClosedStreamsAreNotReused) {
+  TempFolder folder;
+  const std::string path = folder.path("a");
+  const pid_t child = fork();
+  if (child == 0) {
+    close(0), close(1), close(2);
+    signal(SIGXFSZ, SIG_DFL);
+    settle_process();
+    const int file = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
+    if (file <= 2)
+      _exit(1);
+    if (::write(1, "x", 1) != -1 || ::write(2, "x", 1) != -1)
+      _exit(2);
+    const rlimit room{4, 4};
+    setrlimit(RLIMIT_FSIZE, &room);
+    _exit(::write(file, "0123", 4) == 4 && ::write(file, "4", 1) == -1 && errno == EFBIG ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(BaseFile, WritesReplaceAndLeaveNothingBehind) {

@@ -2,7 +2,10 @@
 #include "runtime/comm/abort.h"
 #include "runtime/comm/watchdog.h"
 #include <csignal>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +117,33 @@ TEST(Watchdog, AStoppedRankCountsAsDead) {
   ASSERT_FALSE(outcome.result);
   EXPECT_EQ(outcome.result.error().message, "rank 1: has not answered for 3 s: it is stopped, or its machine is");
   EXPECT_EQ(outcome.codes[0], 1);
+}
+
+// The thread's stack does not fit: the hub hears why, and the process says nothing itself.
+TEST(Watchdog, WithoutAThreadTheRankFails) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(pair[0]);
+    pthread_attr_t stack; // larger than what is left of the stacks of threads that have ended
+    pthread_attr_init(&stack), pthread_attr_setstacksize(&stack, 256u << 20), pthread_setattr_default_np(&stack);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * size_t(sysconf(_SC_PAGESIZE)) + (2u << 20);
+    const rlimit room{limit, limit};
+    setrlimit(RLIMIT_AS, &room);
+    const comm::Watchdog watchdog(pair[1], false);
+    _exit(0);
+  }
+  close(pair[1]);
+  const auto result = comm::Hub({pair[0]}).run([](uint32_t) { return "ended without a word"; });
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message.find("rank 0: cannot start the thread that watches the ranks: "), 0u)
+      << result.error().message;
+  EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
 TEST(Watchdog, CommunicatorsAreAborted) {

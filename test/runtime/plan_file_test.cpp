@@ -5,13 +5,15 @@
 #include "runtime/plan/plan_file.h"
 #include "test/runtime/plan_builder.h"
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
 
 namespace k31::test {
 namespace {
 
-// In memory that is aligned as a map is, with the exact length, so that a sanitizer sees every byte beyond it.
+// In memory that is aligned as an open plan is, with the exact length, so that a sanitizer sees every byte beyond it.
 Result<const plan::Plan *> verify(const std::string &bytes) {
   std::unique_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
   memcpy(copy.get(), bytes.data(), bytes.size());
@@ -49,6 +51,19 @@ TEST(PlanFile, OtherFiles) {
   const std::string other(64, '\0');
   EXPECT_HAS(verify(seal(std::as_bytes(std::span(other)))).error().message, "identifier is not K31P");
   EXPECT_HAS(verify(seal({})).error().message, "identifier is not K31P");
+}
+
+// What was checked stays: a file that is overwritten in place, or cut, while its plan is in use.
+TEST(PlanFile, LaterChangesOfTheFileAreNotSeen) {
+  TempFolder folder;
+  ASSERT_TRUE(write_file(folder.path("p.k31"), file(bare_plan())));
+  const auto plan = PlanFile::open(folder.path("p.k31"));
+  ASSERT_TRUE(plan) << plan.error().message;
+  const std::string family = plan->plan().model()->family()->str();
+  std::ofstream(folder.path("p.k31"), std::ios::in | std::ios::out) << std::string(1000, 'x');
+  EXPECT_EQ(plan->plan().model()->family()->str(), family);
+  std::filesystem::resize_file(folder.path("p.k31"), 0);
+  EXPECT_EQ(plan->plan().model()->family()->str(), family);
 }
 
 // Every released version's plan, as that version wrote it.

@@ -7,6 +7,7 @@
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/entry_inputs.h"
 #include "tools/k31_run/model.h"
+#include "tools/k31_run/numbers.h"
 #include "tools/k31_run/profile.h"
 #include "tools/k31_run/ranks.h"
 #include "tools/usage.h"
@@ -318,7 +319,7 @@ Command add_bench(CLI::App &parent) {
   CLI::Option *stub = app->add_flag("--stub-collectives", o.stub_collectives,
                                     "With --rank: one rank of a mesh alone, its collectives do nothing");
   app->add_option("--rank", o.rank, "The rank that runs alone")->needs(stub)->type_name("R");
-  app->add_option("--seed", o.seed, "Of made-up weights and caches")->type_name("N")->capture_default_str();
+  app->add_option("--seed", o.seed, "Of made-up weights and caches")->check(check_seed)->type_name("N")->capture_default_str();
   usage::number(app->add_option("--threads", o.threads, "Host threads of each rank; 0 takes all cores"), 0u, 4096u)
       ->capture_default_str();
   app->footer("Example:\n  k31-run bench --plan k31.k31 --synthetic-weights --batch 4 --context 4096 --prefill 512 --per-op");

@@ -5,6 +5,7 @@
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/ids.h"
 #include "tools/k31_run/model.h"
+#include "tools/k31_run/numbers.h"
 #include "tools/k31_run/printer.h"
 #include "tools/k31_run/ranks.h"
 #include "tools/usage.h"
@@ -268,7 +269,10 @@ Command add_generate(CLI::App &parent) {
       ->check(CLI::Range(1e-6, 1.0).description(""))
       ->type_name("P")
       ->capture_default_str();
-  app->add_option("--seed", options->sampling.seed, "The same seed gives the same text")->type_name("S")->capture_default_str();
+  app->add_option("--seed", options->sampling.seed, "The same seed gives the same text")
+      ->check(check_seed)
+      ->type_name("S")
+      ->capture_default_str();
   CLI::Option *chat =
       app->add_flag("--chat", options->chat, "The prompt is a user's message; thinking and response are shown apart")
           ->needs(prompt);

@@ -3,6 +3,7 @@
 // Exit codes: 0 done, 1 refused or failed (one line on stderr), 2 wrong usage.
 #include "runtime/base/cat.h"
 #include "runtime/base/plan_trailer.h"
+#include "runtime/base/process.h"
 #include "runtime/comm/mpi.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/ranks.h"
@@ -11,6 +12,7 @@
 #include <exception>
 
 int main(int argc, char **argv) {
+  k31::settle_process();
   CLI::App app("k31-run: run a plan that k31c made, on the weights of its checkpoint.", "k31-run");
   k31::usage::add_to(app);
   app.set_version_flag("--version",
@@ -35,15 +37,17 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "k31-run: error: %s\n", reason);
     return 1;
   };
-  if (const auto started = k31::run::ranks().start_launched(); !started)
-    return k31::comm::launched_rank() == 0 ? fail(started.error().message.c_str()) : 1;
   try {
+    if (const auto started = k31::run::ranks().start_launched(); !started)
+      return k31::comm::launched_rank() == 0 ? fail(started.error().message.c_str()) : 1;
     for (const auto &[command, run] : commands)
       if (command->parsed())
         if (const auto done = run(); !done)
           return fail(done.error().message.c_str());
-  } catch (const std::exception &error) { // memory of the host; our own errors are values
-    return fail(k31::one_line(error.what()).c_str());
+  } catch (const std::exception &error) { // memory or threads of the host; our own errors are values
+    return fail(k31::cat("the host has no room for this: ", k31::one_line(error.what()),
+                         "; free memory, or raise the limits of the process")
+                    .c_str());
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) // what was printed must have arrived
     return fail("standard output takes no more: it is full or closed; make room there");

@@ -6,6 +6,7 @@
 #include "tools/k31_run/ids.h"
 #include "tools/k31_run/lockstep.h"
 #include "tools/k31_run/model.h"
+#include "tools/k31_run/numbers.h"
 #include "tools/k31_run/ranks.h"
 #include "tools/k31_run/verify_report.h"
 #include "tools/k31_run/writes.h"
@@ -190,6 +191,7 @@ Command add_verify(CLI::App &parent) {
          "--bound", o.bound,
          "Largest difference that is right, as a part of the largest magnitude of an output; 0.001 unless given, 0.1 for "
          "plans with other types of activations")
+      ->check(check_bound)
       ->type_name("X");
   app->add_flag("--from-reference", o.from_reference,
                 "Give every operation the reference's inputs, so that errors do not add up");

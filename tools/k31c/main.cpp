@@ -1,10 +1,15 @@
 // k31c: compiles a checkpoint to an execution plan.
 #include "runtime/base/cat.h"
 #include "runtime/base/plan_trailer.h"
+#include "runtime/base/process.h"
 #include "tools/k31c/commands.h"
 #include "tools/usage.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Signals.h"
 #include <cstdio>
 #include <exception>
+#include <new>
+#include <unistd.h>
 
 int k31::tool::fail(int code, const std::string &message) {
   std::fflush(stdout);
@@ -12,7 +17,26 @@ int k31::tool::fail(int code, const std::string &message) {
   return code;
 }
 
+// Where LLVM or the allocator gives up, in whatever thread: they end the process, but with a line and a code of ours.
+static void giveUp(void *, const char *reason, bool) {
+  std::fprintf(stderr, "k31c: error: the compiler cannot go on: %s; free memory, or raise the limits of the process\n",
+               k31::one_line(reason).c_str());
+  llvm::sys::RunInterruptHandlers(); // removes temporary files
+  _exit(1);
+}
+static void noMemory() {
+  constexpr std::string_view line =
+      "k31c: error: the compiler cannot go on: no memory is left; free memory, or raise the limits of the process\n";
+  [[maybe_unused]] const auto put = ::write(STDERR_FILENO, line.data(), line.size()); // printf may want memory
+  llvm::sys::RunInterruptHandlers();
+  _exit(1);
+}
+
 int main(int argc, char **argv) {
+  k31::settle_process();
+  llvm::install_fatal_error_handler(giveUp);
+  llvm::install_bad_alloc_error_handler(giveUp);
+  std::set_new_handler(noMemory);
   CLI::App app("k31c: compile a checkpoint of the Kimi family to an execution plan, and look into plans.", "k31c");
   k31::usage::add_to(app);
   app.set_version_flag("--version", k31::cat("k31c ", K31_VERSION, ", plans of version ", k31::kPlanMajor, ".", k31::kPlanMinor),
@@ -39,8 +63,8 @@ int main(int argc, char **argv) {
         const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
         return code || !lost ? code : k31::tool::fail(1, "standard output takes no more: it is full or closed; make room there");
       }
-  } catch (const std::exception &error) { // memory of the host; our own errors are values
-    return k31::tool::fail(1, error.what());
+  } catch (const std::exception &error) { // our own errors are values
+    giveUp(nullptr, error.what(), false);
   }
   return 2;
 }
