@@ -108,25 +108,49 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
 
 } // namespace
 
-Result<void> write_file(const std::string &path, std::span<const std::span<const std::byte>> parts) {
+namespace {
+
+// The file that becomes `path` when it is whole.
+struct Temporary {
+  std::string name;
+  int fd;
+};
+
+Result<Temporary> open_temporary(const std::string &path) {
+  if (path.empty())
+    return fail(Code::io, "cannot write '': give the file a name");
   struct stat existing;
   if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) // the rename would replace a device or a folder's name
     return fail(Code::io, cat("cannot write ", quote(path, 4096), ": it exists and is no regular file; give another name"));
   static std::atomic<unsigned> serial{0};
-  const std::string temporary = cat(path, ".tmp.", getpid(), ".", serial++);
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  std::string name = cat(path, ".tmp.", getpid(), ".", serial++);
+  const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0)
     return cannot_write(path, errno);
+  return Temporary{std::move(name), fd};
+}
+
+} // namespace
+
+Result<void> check_output(const std::string &path) {
+  K31_ASSIGN(const Temporary temporary, open_temporary(path));
+  ::close(temporary.fd);
+  ::unlink(temporary.name.c_str());
+  return {};
+}
+
+Result<void> write_file(const std::string &path, std::span<const std::span<const std::byte>> parts) {
+  K31_ASSIGN(const Temporary temporary, open_temporary(path));
   Result<void> result;
   for (std::span<const std::byte> part : parts)
     if (result)
-      result = write_all(fd, part, path);
-  if (::close(fd) != 0 && result)
+      result = write_all(temporary.fd, part, path);
+  if (::close(temporary.fd) != 0 && result)
     result = cannot_write(path, errno);
-  if (result && ::rename(temporary.c_str(), path.c_str()) != 0)
-    result = system_error("cannot rename " + quote(temporary, 4096) + " to " + quote(path, 4096), errno);
+  if (result && ::rename(temporary.name.c_str(), path.c_str()) != 0)
+    result = system_error("cannot rename " + quote(temporary.name, 4096) + " to " + quote(path, 4096), errno);
   if (!result)
-    ::unlink(temporary.c_str());
+    ::unlink(temporary.name.c_str());
   return result;
 }
 

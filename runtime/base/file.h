@@ -55,6 +55,9 @@ Result<std::string> read_text(const std::string &path, uint64_t limit = uint64_t
 Result<void> write_file(const std::string &path, std::span<const std::span<const std::byte>> parts);
 Result<void> write_file(const std::string &path, std::string_view text);
 
+// The refusal that write_file would give now, for what takes long to make. Leaves no file.
+Result<void> check_output(const std::string &path);
+
 // The one place where errors of the operating system become ours: "cannot open 'x': No such file or directory".
 tl::unexpected<Error> system_error(const std::string &what, int error_number);
 

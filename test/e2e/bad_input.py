@@ -103,15 +103,15 @@ def checkpoints(work):
     shutil.rmtree(bad)
 
     shutil.copytree(good, bad)
-    os.chmod(bad, 0)
+    os.chmod(bad, 0), os.chmod(work, 0o777)  # the other user may write beside it: that is looked at first
     drop = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     # A folder that the other user may enter, so that the refused one is what is tested.
     if not drop or subprocess.run(["k31-run", "--help"], capture_output=True, **drop).returncode == 0 and readable(plan, drop):
-        refuse("compile, unreadable", [bad, "Permission denied"], *compile_, **drop)
-        refuse("run, unreadable", [bad, "Permission denied"], *logits, **drop)
+        refuse("compile, unreadable", [bad + "/config.json", "Permission denied"], *compile_, **drop)
+        refuse("run, unreadable", [bad + "/", "Permission denied"], *logits, **drop)
     else:
         print("unreadable folders: not tried, another user cannot enter this one")
-    os.chmod(bad, 0o700)
+    os.chmod(bad, 0o700), os.chmod(work, 0o755)
     return good, plan
 
 

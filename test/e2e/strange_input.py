@@ -155,6 +155,20 @@ def lost_output(work, plan):
             bad_input.failures.append(f"{command[:2]} to a full device: exit code {done.returncode}, {done.stderr!r}")
 
 
+def outputs(work, plan):
+    """What cannot be written is refused before the work, not after it: before a plan or checkpoint is read."""
+    folder, absent = os.path.join(work, "folder"), os.path.join(work, "absent")
+    os.mkdir(folder)
+    model = ["--plan", absent, "--weights", absent]
+    for place, words in ((folder, "is no regular file"), (os.path.join(absent, "x"), "; "), ("/dev/full", "is no regular file")):
+        for command in (["k31-run", "logits", *model, "--tokens", "1", "--out", place], ["k31-run", "bench", *model, "--trace", place],
+                        ["k31c", "compile", absent, *SMALL, "-o", place]):
+            refuse(f"{command[1]} to {place}", [f"cannot write '{place}'", words], *command, folder=work)
+    refuse("logits to nowhere", ["cannot write ''"], "k31-run", "logits", *model, "--tokens", "1", "--out", "", folder=work)
+    refuse("a trace to nowhere", ["cannot write ''"], "k31-run", "bench", *model, "--trace", "", folder=work)
+    os.rmdir(folder)
+
+
 def lost_streams(work, plan, mesh):
     """Started without standard streams: no file or socket takes their place, and no rank waits for another."""
     for what, of in (("one rank", plan), ("ranks", mesh)):
@@ -214,6 +228,7 @@ def main():
     options(work, plan)
     sealed(work, plan)
     lost_output(work, plan)
+    outputs(work, plan)
     mesh = os.path.join(work, "mesh.k31")
     call("k31c", "compile", MODEL, *SMALL, "--mesh", "tp=2", "--cache-dir", os.path.join(os.path.dirname(work), "kernels"), "-o", mesh)
     lost_streams(work, plan, mesh)

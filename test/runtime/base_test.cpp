@@ -95,6 +95,23 @@ TEST(BaseProcess, ClosedStreamsAreNotReused) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST(BaseFile, OutputsAreCheckedBeforehand) {
+  TempFolder folder;
+  const auto refusal = [](const std::string &path) {
+    const auto checked = check_output(path);
+    return checked ? "(accepted)" : checked.error().message;
+  };
+  EXPECT_EQ(refusal(folder.path("new")), "(accepted)");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("new")));
+  ASSERT_TRUE(write_file(folder.path("old"), "text"));
+  EXPECT_EQ(refusal(folder.path("old")), "(accepted)");
+  EXPECT_EQ(read(folder.path("old")), "text");
+  EXPECT_NE(refusal(folder.path("absent/new")).find("No such file or directory"), std::string::npos);
+  EXPECT_NE(refusal(folder.path()).find("is no regular file"), std::string::npos);
+  EXPECT_NE(refusal("").find("give the file a name"), std::string::npos);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(BaseFile, WritesReplaceAndLeaveNothingBehind) {
   TempFolder folder;
   ASSERT_TRUE(write_file(folder.path("a"), "old"));

@@ -13,7 +13,6 @@
 #include "tools/usage.h"
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace k31::run {
@@ -22,7 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string plan, weights, trace, routing = "uniform";
+  std::string plan, weights, routing = "uniform";
+  std::optional<std::string> trace;
   bool synthetic = false, per_op = false, json = false;
   uint32_t batch = 1, context = 0, steps = 16, prefill = 0;
   uint64_t seed = 1;
@@ -48,6 +48,8 @@ public:
   explicit Bench(const Options &options) : options(options) {}
 
   Result<void> run() {
+    if (options.trace && ranks().first())
+      K31_TRY(check_output(*options.trace));
     const Clock load;
     K31_ASSIGN(session, Session::load(options.plan));
     K31_TRY(options.rank ? ranks().enter_alone(session->plan(), *options.rank) : ranks().enter(session->plan()));
@@ -68,7 +70,7 @@ public:
     K31_TRY(run_decode(inputs, decode));
     if (options.prefill)
       K31_TRY(run_prefill(inputs));
-    if (!options.trace.empty() && ranks().first())
+    if (options.trace && ranks().first())
       K31_TRY(write_trace());
     if (options.json)
       std::printf("%s\n", json().dump(2).c_str());
@@ -137,7 +139,7 @@ private:
     }
     if (options.per_op)
       K31_TRY(m.collectives.stop(*session, entry, runs));
-    if (!options.per_op && options.trace.empty())
+    if (!options.per_op && !options.trace)
       return {};
     m.profile.start(*session, entry, {inputs.live_rows(), inputs.live_segments(), inputs.live_logit_rows(), m.context});
     for (uint32_t i = 0; i < runs; ++i) {
@@ -269,15 +271,10 @@ private:
   }
 
   Result<void> write_trace() const {
-    std::ofstream file(options.trace);
-    file << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+    std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
     for (size_t i = 0; i < measured.size(); ++i)
-      file << (i ? ",\n" : "")
-           << measured[i].profile.trace_events(cat(measured[i].entry, " after ", measured[i].context), int(i));
-    file << "\n]}\n";
-    if (!file.flush())
-      return fail(Code::io, cat("--trace ", quote(options.trace), " cannot be written"));
-    return {};
+      text += (i ? ",\n" : "") + measured[i].profile.trace_events(cat(measured[i].entry, " after ", measured[i].context), int(i));
+    return write_file(*options.trace, text + "\n]}\n");
   }
 
   const Options &options;

@@ -1,4 +1,5 @@
 // k31-run logits: the logits of every position, to a safetensors file.
+#include "runtime/base/file.h"
 #include "runtime/base/safetensors.h"
 #include "tools/k31_run/commands.h"
 #include "tools/k31_run/ids.h"
@@ -18,6 +19,8 @@ struct Options {
 };
 
 Result<void> logits(const Options &options) {
+  if (ranks().first())
+    K31_TRY(check_output(options.out));
   K31_ASSIGN(Model model, load_model(options.model));
   K31_ASSIGN(const std::vector<int32_t> ids, options.source.ids(options.model, model.facts()));
   K31_TRY(bind_model(model, options.model));

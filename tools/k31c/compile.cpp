@@ -3,6 +3,7 @@
 #include "codegen/Target.h"
 #include "dialects/Attn/Attn.h"
 #include "runtime/base/cat.h"
+#include "runtime/base/file.h"
 #include "runtime/base/plan_trailer.h"
 #include "runtime/schema/plan_generated.h"
 #include "tools/k31c/commands.h"
@@ -76,6 +77,8 @@ int compile(const CompileOptions &given) {
   if (std::error_code ignored; !folder.empty() && !std::filesystem::is_directory(folder, ignored)) // known before the work
     return fail(1, cat("cannot write ", quote(given.output, 4096), ": there is no folder ", quote(folder.string(), 4096),
                        "; make it, or give another place"));
+  if (const auto writable = check_output(given.output); !writable) // now, not when all is done
+    return fail(1, writable.error().message);
   const auto begin = std::chrono::steady_clock::now();
   CompileOptions o = given;
   if (o.mesh.empty())
