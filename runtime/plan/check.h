@@ -8,11 +8,12 @@
 
 namespace k31::check {
 
-Result<void> model(const plan::Plan &plan);   // mesh and model
-Result<void> memory(const plan::Plan &plan);  // arenas and state
-Result<void> weights(const plan::Plan &plan); // files, stacks and layouts
-Result<void> code(const plan::Plan &plan);    // images, kernels and notes
-Result<void> entries(const plan::Plan &plan); // bindings and commands
+Result<void> model(const plan::Plan &plan);                // mesh and model
+Result<void> memory(const plan::Plan &plan);               // arenas and state
+Result<void> weights(const plan::Plan &plan);              // files, stacks and layouts
+Result<void> code(const plan::Plan &plan);                 // images, kernels and notes
+Result<void> entries(const plan::Plan &plan);              // bindings and commands
+Result<void> text(const plan::Plan &plan, uint64_t bytes); // all strings, of a file of so many bytes; after the others
 
 // A refusal of the plan itself; only a compiler can mend it.
 inline tl::unexpected<Error> refuse(const std::string &text) {

@@ -31,6 +31,7 @@ Result<const plan::Plan *> check_plan(std::span<const std::byte> bytes) {
   K31_TRY(check::weights(*plan));
   K31_TRY(check::code(*plan));
   K31_TRY(check::entries(*plan));
+  K31_TRY(check::text(*plan, bytes.size()));
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // One wrong number at a time: each is refused at Load, with the place and both values.
 #include "runtime/base/cat.h"
 #include "runtime/base/plan_trailer.h"
+#include "runtime/plan/check.h"
 #include "runtime/plan/plan_file.h"
 #include "test/runtime/plan_builder.h"
 #include <cstring>
@@ -367,6 +368,60 @@ TEST(PlanCheck, CollectivesByPeer) {
   row_says("argument 2 writes to the weights",
            [](PlanT &, plan::CollectiveT &c) { c.launch->args[2]->access = plan::Access::write; });
   row_says("of an arena of kind shared", [](PlanT &, plan::CollectiveT &c) { c.launch->args.pop_back(); });
+}
+
+// What tools print of a plan that nobody trusts yet.
+TEST(PlanCheck, Texts) {
+  const auto note = [](PlanT &p) -> plan::NoteT & {
+    p.notes.push_back(std::make_unique<plan::NoteT>());
+    return *p.notes.back();
+  };
+  check({
+      {"the key's text 'test\\x1b[31m' has control characters", [](PlanT &p) { p.key->compiler += "\x1b[31m"; }},
+      {"the key's text 'cpu\\n'", [](PlanT &p) { p.key->target += "\n"; }},
+      {"the option 'a\\n'",
+       [](PlanT &p) {
+         p.key->options.push_back(std::make_unique<plan::OptionT>());
+         p.key->options[0]->name = "mesh", p.key->options[0]->value = "a\n";
+       }},
+      {"the family", [](PlanT &p) { p.model->family += "\r"; }},
+      {"the arena", [](PlanT &p) { p.arenas[1]->name += "\xe2\x80\xae"; }},
+      {"the file",
+       [](PlanT &p) {
+         p.files.push_back(std::make_unique<plan::CheckpointFileT>());
+         p.files.back()->name = "a\n";
+       }},
+      {"the image's target", [](PlanT &p) { p.images[0]->target += "\t"; }},
+      {"the feature", [](PlanT &p) { p.images[0]->features.push_back("\x7f"); }},
+      {"the kernel's text", [](PlanT &p) { p.kernels[2]->name += "\n"; }},
+      {"the kernel's text", [](PlanT &p) { p.kernels[2]->symbol += "\n"; }},
+      {"the kernel's text", [](PlanT &p) { p.kernels[2]->config += "\n"; }},
+      {"the note", [=](PlanT &p) { note(p).about = "\n"; }},
+      {"the note", [=](PlanT &p) { note(p).choice = "\n"; }},
+      {"the note", [=](PlanT &p) { note(p).reason = "\n"; }},
+      {"the candidate",
+       [=](PlanT &p) {
+         plan::NoteT &n = note(p);
+         for (const char *choice : {"", "\n"}) {
+           n.candidates.push_back(std::make_unique<plan::CandidateT>());
+           n.candidates.back()->choice = choice;
+         }
+       }},
+      {"the entry", [](PlanT &p) { entry(p).name += "\n"; }},
+      {"the input or output 'x\\n'",
+       [](PlanT &p) {
+         auto more = std::make_unique<plan::BindingT>(*entry(p).outputs[0]);
+         more->name = "x\n";
+         entry(p).outputs.push_back(std::move(more));
+       }},
+      {"the label 'launch of kernel 0\\x1b'", [](PlanT &p) { launch(p, 0).label += "\x1b"; }},
+      {"the label '\\x1b'", [](PlanT &p) { entry(p).commands[1].AsCopy()->label = "\x1b"; }},
+      {"the label '\\x1b'", [](PlanT &p) { entry(p).commands[5].AsCollective()->label = "\x1b"; }},
+  });
+  const std::string bytes = flatbuffer(sample_plan());
+  const auto result = check::text(*plan::GetPlan(bytes.data()), 20); // strings over each other would take time without end
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("strings have more bytes than its file"), std::string::npos) << result.error().message;
 }
 
 // A command kind that this runtime does not know, as a newer compiler could write it.
