@@ -23,23 +23,41 @@ std::string seal(std::span<const std::byte> flatbuffer) {
   return file.append(reinterpret_cast<const char *>(trailer.data()), trailer.size());
 }
 
-Result<std::span<const std::byte>> unseal(std::span<const std::byte> file) {
-  if (file.size() < kPlanTrailerBytes)
-    return fail(Code::invalid_input,
-                cat("the file has ", file.size(), " bytes, a plan has at least ", kPlanTrailerBytes, "; compile the plan again"));
-  const std::span<const std::byte> flatbuffer = file.first(file.size() - kPlanTrailerBytes);
-  const std::byte *trailer = file.data() + flatbuffer.size();
-  if (memcmp(trailer + 24, kEndMark, sizeof(kEndMark)) != 0)
+static tl::unexpected<Error> too_short(uint64_t bytes) {
+  return fail(Code::invalid_input,
+              cat("the file has ", bytes, " bytes, a plan has at least ", kPlanTrailerBytes, "; compile the plan again"));
+}
+
+// The mark and the length; `flatbuffer` bytes stand before the trailer.
+static Result<void> check_trailer(std::span<const std::byte, kPlanTrailerBytes> trailer, uint64_t flatbuffer) {
+  if (memcmp(trailer.data() + 24, kEndMark, sizeof(kEndMark)) != 0)
     return fail(Code::invalid_input, "the end mark K31PEND is missing: not a plan, or cut short; copy or compile the plan again");
   uint64_t length = 0;
   for (unsigned i = 0; i < 8; ++i)
     length |= static_cast<uint64_t>(trailer[i]) << (8 * i);
-  if (length != flatbuffer.size())
-    return fail(Code::invalid_input, cat("the trailer names ", length, " bytes of plan, the file holds ", flatbuffer.size(),
+  if (length != flatbuffer)
+    return fail(Code::invalid_input, cat("the trailer names ", length, " bytes of plan, the file holds ", flatbuffer,
                                          "; the file is damaged, copy or compile the plan again"));
+  return {};
+}
+
+Result<void> check_trailer(const File &file) {
+  if (file.size() < kPlanTrailerBytes)
+    return too_short(file.size());
+  std::array<std::byte, kPlanTrailerBytes> trailer;
+  K31_TRY(file.read_at(file.size() - kPlanTrailerBytes, trailer));
+  return check_trailer(trailer, file.size() - kPlanTrailerBytes);
+}
+
+Result<std::span<const std::byte>> unseal(std::span<const std::byte> file) {
+  if (file.size() < kPlanTrailerBytes)
+    return too_short(file.size());
+  const std::span<const std::byte> flatbuffer = file.first(file.size() - kPlanTrailerBytes);
+  const std::span<const std::byte, kPlanTrailerBytes> trailer = file.last<kPlanTrailerBytes>();
+  K31_TRY(check_trailer(trailer, flatbuffer.size()));
   const Digest found = hash128(flatbuffer);
   Digest expected;
-  memcpy(expected.data(), trailer + 8, expected.size());
+  memcpy(expected.data(), trailer.data() + 8, expected.size());
   if (found != expected)
     return fail(Code::invalid_input, cat("the plan's bytes hash to ", hex(found), ", its trailer says ", hex(expected),
                                          "; the file is damaged, copy or compile the plan again"));

@@ -17,6 +17,8 @@
 
 namespace k31 {
 
+class File;
+
 constexpr uint16_t kPlanMajor = 1;
 constexpr uint16_t kPlanMinor = 5;
 
@@ -26,6 +28,9 @@ std::array<std::byte, kPlanTrailerBytes> plan_trailer(std::span<const std::byte>
 
 // The bytes of a whole plan file.
 std::string seal(std::span<const std::byte> flatbuffer);
+
+// Mark and length, of a file of which no more is read.
+Result<void> check_trailer(const File &file);
 
 // Checks the trailer of a whole file and returns the FlatBuffer before it.
 Result<std::span<const std::byte>> unseal(std::span<const std::byte> file);

@@ -43,6 +43,11 @@ Result<const plan::Plan *> verify_plan(std::span<const std::byte> file) {
 Digest PlanFile::hash() const { return plan_hash(file.bytes()); }
 
 Result<PlanFile> PlanFile::open(const std::string &path) {
+  {
+    K31_ASSIGN(const File opened, File::open(path));
+    if (auto marked = check_trailer(opened); !marked) // before all of a large file that is no plan is read
+      return context(path, std::move(marked.error()));
+  }
   K31_ASSIGN(FileBytes file, FileBytes::read(path, FLATBUFFERS_MAX_BUFFER_SIZE + kPlanTrailerBytes));
   auto plan = verify_plan(file.bytes());
   if (!plan)

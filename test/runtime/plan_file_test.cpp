@@ -48,6 +48,8 @@ TEST(PlanFile, OtherFiles) {
   EXPECT_HAS(PlanFile::open(folder.path("p.k31")).error().message, "p.k31: the file has 0 bytes");
   ASSERT_TRUE(write_file(folder.path("p.k31"), std::string(1000, 'x')));
   EXPECT_HAS(PlanFile::open(folder.path("p.k31")).error().message, "end mark K31PEND is missing");
+  std::filesystem::resize_file(folder.path("p.k31"), uint64_t(1) << 40); // one that is not read whole to find that out
+  EXPECT_HAS(PlanFile::open(folder.path("p.k31")).error().message, "end mark K31PEND is missing");
   const std::string other(64, '\0');
   EXPECT_HAS(verify(seal(std::as_bytes(std::span(other)))).error().message, "identifier is not K31P");
   EXPECT_HAS(verify(seal({})).error().message, "identifier is not K31P");
