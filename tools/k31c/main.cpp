@@ -6,6 +6,7 @@
 #include "tools/usage.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -17,8 +18,16 @@ int k31::tool::fail(int code, const std::string &message) {
   return code;
 }
 
+// The first thread that gives up speaks; others wait for its end.
+static void takeTheWord() {
+  static std::atomic_flag taken;
+  while (taken.test_and_set())
+    ::pause();
+}
+
 // Where LLVM or the allocator gives up, in whatever thread: they end the process, but with a line and a code of ours.
 static void giveUp(void *, const char *reason, bool) {
+  takeTheWord();
   std::fprintf(stderr, "k31c: error: the compiler cannot go on: %s; free memory, or raise the limits of the process\n",
                k31::one_line(reason).c_str());
   llvm::sys::RunInterruptHandlers(); // removes temporary files
@@ -27,6 +36,7 @@ static void giveUp(void *, const char *reason, bool) {
 static void noMemory() {
   constexpr std::string_view line =
       "k31c: error: the compiler cannot go on: no memory is left; free memory, or raise the limits of the process\n";
+  takeTheWord();
   [[maybe_unused]] const auto put = ::write(STDERR_FILENO, line.data(), line.size()); // printf may want memory
   llvm::sys::RunInterruptHandlers();
   _exit(1);
