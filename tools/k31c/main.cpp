@@ -5,11 +5,12 @@
 #include "tools/k31c/commands.h"
 #include "tools/usage.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/Signals.h"
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <unistd.h>
 
 int k31::tool::fail(int code, const std::string &message) {
@@ -18,29 +19,24 @@ int k31::tool::fail(int code, const std::string &message) {
   return code;
 }
 
-// The first thread that gives up speaks; others wait for its end.
-static void takeTheWord() {
-  static std::atomic_flag taken;
-  while (taken.test_and_set())
-    ::pause();
-}
-
-// Where LLVM or the allocator gives up, in whatever thread: they end the process, but with a line and a code of ours.
+// Where LLVM or the allocator gives up, in whatever thread: they end the process, but with a line and a code of ours. Nothing
+// here takes memory or a lock: another thread may hold it, or this one come here again for the want of it.
 static void giveUp(void *, const char *reason, bool) {
-  takeTheWord();
-  std::fprintf(stderr, "k31c: error: the compiler cannot go on: %s; free memory, or raise the limits of the process\n",
-               k31::one_line(reason).c_str());
-  llvm::sys::RunInterruptHandlers(); // removes temporary files
+  char line[512];
+  const int length = std::snprintf(line, sizeof line, "k31c: error: the compiler cannot go on: %.300s", reason);
+  for (int i = 0; i < length; ++i)
+    if (static_cast<unsigned char>(line[i]) < 0x20)
+      line[i] = ' ';
+  constexpr std::string_view what = "; free memory, or raise the limits of the process\n";
+  std::copy(what.begin(), what.end(), line + length);
+  static std::atomic_flag spoken; // by the first thread; others wait for the end that it brings
+  if (spoken.test_and_set())
+    for (;;)
+      ::pause();
+  [[maybe_unused]] const auto put = ::write(STDERR_FILENO, line, size_t(length) + what.size());
   _exit(1);
 }
-static void noMemory() {
-  constexpr std::string_view line =
-      "k31c: error: the compiler cannot go on: no memory is left; free memory, or raise the limits of the process\n";
-  takeTheWord();
-  [[maybe_unused]] const auto put = ::write(STDERR_FILENO, line.data(), line.size()); // printf may want memory
-  llvm::sys::RunInterruptHandlers();
-  _exit(1);
-}
+static void noMemory() { giveUp(nullptr, "no memory is left", false); }
 
 int main(int argc, char **argv) {
   k31::settle_process();
