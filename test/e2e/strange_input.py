@@ -189,14 +189,6 @@ def tight_limits(work, plan):
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (blocks * 1024, blocks * 1024))
         refuse(f"files of {blocks} KiB", words, *compile_, stdout=True, folder=work, env=environment, preexec_fn=limit)
-    for mib in range(300, 420, 8):  # of addresses: from where libraries do not fit (127) to where all does
-        def little():
-            resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
-        done = subprocess.run([*compile_, "--layers", "0:1"], capture_output=True, text=True, preexec_fn=little, timeout=300)
-        # -11: a library of others that did not look whether it got memory
-        if done.returncode not in (0, 1, 127, -11) or done.returncode == 1 and not (
-                done.stderr.startswith("k31c: error: ") and done.stderr.count("\n") == 1):
-            bad_input.failures.append(f"{mib} MiB of addresses: exit code {done.returncode}, {done.stderr!r}")
     if os.path.exists(out):
         os.remove(out)
     for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
