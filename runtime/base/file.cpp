@@ -125,6 +125,9 @@ Result<Temporary> open_temporary(const std::string &path) {
   static std::atomic<unsigned> serial{0};
   std::string name = cat(path, ".tmp.", getpid(), ".", serial++);
   const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == ENOENT && path.find('/') != std::string::npos)
+    return fail(Code::io, cat("cannot write ", quote(path, 4096), ": there is no folder ",
+                              quote(path.substr(0, path.find_last_of('/')), 4096), "; make it, or give another place"));
   if (fd < 0)
     return cannot_write(path, errno);
   return Temporary{std::move(name), fd};

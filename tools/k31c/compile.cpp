@@ -12,7 +12,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 namespace k31::tool {
 namespace {
@@ -73,10 +72,6 @@ std::string tooLarge(Planning &planning, const CompileOptions &o, const plan::Pl
 int compile(const CompileOptions &given) {
   if (int code = usage(given))
     return code;
-  const std::filesystem::path folder = std::filesystem::path(given.output).parent_path();
-  if (std::error_code ignored; !folder.empty() && !std::filesystem::is_directory(folder, ignored)) // known before the work
-    return fail(1, cat("cannot write ", quote(given.output, 4096), ": there is no folder ", quote(folder.string(), 4096),
-                       "; make it, or give another place"));
   if (const auto writable = check_output(given.output); !writable) // now, not when all is done
     return fail(1, writable.error().message);
   const auto begin = std::chrono::steady_clock::now();
